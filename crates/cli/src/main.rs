@@ -1,0 +1,3 @@
+//! The operator's tool.
+#![forbid(unsafe_code)]
+fn main() {}

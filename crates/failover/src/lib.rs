@@ -1,0 +1,2 @@
+//! Layer: see `docs/architecture.md`.
+#![forbid(unsafe_code)]
