@@ -1,7 +1,19 @@
 //! Layer 0 of bumpless: what everything above stands on, and the only crate with `unsafe`.
 
 pub mod claim;
+#[cfg(not(bumpless_loom))]
+pub mod clock;
+#[cfg(not(bumpless_loom))]
+pub mod futex;
+#[cfg(not(bumpless_loom))]
+pub mod identity;
 pub mod layout;
+#[cfg(not(bumpless_loom))]
+pub mod locks;
+#[cfg(not(bumpless_loom))]
+pub mod proof;
+#[cfg(not(bumpless_loom))]
+pub mod region;
 pub mod seqlock;
 pub mod sync;
 pub mod work;

@@ -1,0 +1,175 @@
+//! The lock file as a whole: opening it, the replacement lock, the attach lock.
+//!
+//! Contract: the lock file is made before the region has a name and deleted after it has lost it,
+//! by [`Region::remove`](super::Region::remove) alone, both under the replacement lock. So whoever
+//! opens a region and then its lock file, and afterwards still finds the region under its name, has
+//! the lock file that everyone attached to that region has.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::locks::{Kind, LockFiles, attach_byte, our_pid};
+
+use super::site::{FileId, Site, trusted};
+use super::{Access, RegionError};
+
+/// How long to wait for the replacement lock and for a path that keeps changing.
+const PATIENCE_MS: u64 = 2_000;
+const REPLACEMENT_BYTE: u64 = 0;
+
+/// A bounded wait.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    start_ns: u64,
+    pause_us: u64,
+}
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Self {
+            start_ns: crate::clock::monotonic_ns(),
+            pause_us: 50,
+        }
+    }
+
+    pub(crate) fn waited_ms(&self) -> u64 {
+        crate::clock::monotonic_ns().saturating_sub(self.start_ns) / 1_000_000
+    }
+
+    /// Sleeps a little, longer each time up to 2 ms; false, at once, when the time is used up.
+    pub(crate) fn pause(&mut self) -> bool {
+        if self.waited_ms() >= PATIENCE_MS {
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(self.pause_us));
+        self.pause_us = (self.pause_us * 2).min(2_000);
+        true
+    }
+}
+
+/// The replacement lock, held until dropped.
+#[derive(Debug)]
+pub(crate) struct Replacing<'a>(&'a LockFiles);
+
+impl Drop for Replacing<'_> {
+    /// Unlocks rather than waits for the description to be closed: a child forked meanwhile by
+    /// another thread would keep it open.
+    fn drop(&mut self) {
+        // Fails only for a closed descriptor, and then the lock is gone too.
+        let _ = self.0.unlock(REPLACEMENT_BYTE, 1);
+    }
+}
+
+impl LockFiles {
+    /// Opens the lock file of a region; with `create`, makes it when there is none.
+    pub(crate) fn open(site: &Site, create: Option<Access>) -> Result<Self, RegionError> {
+        let (name, path) = site.sibling(".lock");
+        // A second round if somebody made it between our look and our attempt to make it.
+        for _ in 0..2 {
+            let hold = match site.open(&name, true) {
+                Ok((file, _)) => file,
+                Err(RegionError::NotFound { .. }) => {
+                    let Some(access) = create else {
+                        return Err(RegionError::LockFileMissing { path });
+                    };
+                    match make(site, access)? {
+                        Some(file) => file,
+                        None => continue,
+                    }
+                }
+                Err(e) => return Err(e),
+            };
+            return Self::with_probe(site, hold);
+        }
+        Err(RegionError::Changing { path, waited_ms: 0 })
+    }
+
+    /// Opens the second description, of the very file that the first one has open.
+    fn with_probe(site: &Site, hold: File) -> Result<Self, RegionError> {
+        let (name, path) = site.sibling(".lock");
+        let (probe, probe_stat) = match site.open(&name, true) {
+            Err(RegionError::NotFound { .. }) => {
+                return Err(RegionError::Changing { path, waited_ms: 0 });
+            }
+            other => other?,
+        };
+        let hold_stat =
+            rustix::fs::fstat(&hold).map_err(RegionError::system(&path, "look at the file"))?;
+        if FileId::of(&hold_stat) != FileId::of(&probe_stat) {
+            return Err(RegionError::Changing { path, waited_ms: 0 });
+        }
+        Ok(Self { path, hold, probe })
+    }
+
+    /// Whether the name still stands for the file that is open here.
+    pub(crate) fn is_current(&self, site: &Site) -> Result<bool, RegionError> {
+        let (name, _) = site.sibling(".lock");
+        let ours = rustix::fs::fstat(&self.hold)
+            .map_err(RegionError::system(&self.path, "look at the file"))?;
+        Ok(site
+            .look(&name)?
+            .is_some_and(|there| FileId::of(&there) == FileId::of(&ours)))
+    }
+
+    /// Takes the replacement lock, waiting for at most two seconds.
+    pub(crate) fn replacing(&self) -> Result<Replacing<'_>, RegionError> {
+        let mut patience = Patience::new();
+        while !self.try_lock(REPLACEMENT_BYTE, Kind::Exclusive)? {
+            if !patience.pause() {
+                let (path, holder) = (self.path.clone(), self.holder());
+                let waited_ms = patience.waited_ms();
+                return Err(RegionError::ReplacementHeld {
+                    path,
+                    holder,
+                    waited_ms,
+                });
+            }
+        }
+        let guard = Replacing(self);
+        // For the error message of others alone (the kernel does not name the holder of such a
+        // lock), so a full file system is no reason to fail.
+        let _ = self
+            .hold
+            .write_all_at(format!("{:>10}\n", our_pid()).as_bytes(), 0);
+        Ok(guard)
+    }
+
+    /// The pid that the last holder of the replacement lock wrote down.
+    fn holder(&self) -> Option<u32> {
+        let mut text = [0; 10];
+        self.probe.read_exact_at(&mut text, 0).ok()?;
+        core::str::from_utf8(&text).ok()?.trim().parse().ok()
+    }
+
+    /// Says that we are attached; false while somebody replaces the region.
+    pub(crate) fn attach(&self, creation_id: u64) -> Result<bool, RegionError> {
+        self.try_lock(attach_byte(creation_id), Kind::Shared)
+    }
+
+    /// Makes sure that nobody is attached, and keeps it so; false when somebody is.
+    pub(crate) fn exclude(&self, creation_id: u64) -> Result<bool, RegionError> {
+        self.try_lock(attach_byte(creation_id), Kind::Exclusive)
+    }
+}
+
+/// Makes the lock file; None when it exists by now.
+fn make(site: &Site, access: Access) -> Result<Option<File>, RegionError> {
+    let (name, path) = site.sibling(".lock");
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(site.folder(), &name, flags, Mode::from_raw_mode(0o600)) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::EXIST) => return Ok(None),
+        Err(e) => return Err(site.refused(&name, "make the lock file", e)),
+    };
+    // Whatever the umask was; for the group only if the region is for the group, never for others.
+    let mode = Mode::from_raw_mode(access.mode() & 0o660);
+    rustix::fs::fchmod(&file, mode)
+        .map_err(RegionError::system(&path, "set the lock file's mode"))?;
+    let stat =
+        rustix::fs::fstat(&file).map_err(RegionError::system(&path, "look at the lock file"))?;
+    trusted(&path, &stat)?;
+    Ok(Some(file))
+}
