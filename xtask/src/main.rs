@@ -1,3 +1,75 @@
-//! The operator's tool.
+//! The gate of the repository: `cargo xtask <check>`.
+//!
+//! Contract: each check ends with one line that carries its count, on standard output, and with an
+//! exit code other than 0 when anything is wrong. `ci` runs all of them, goes on after a failure so
+//! that one run shows everything, and closes with a table. Every child runs in a process group of
+//! its own under a deadline and is killed as a group: a check never hangs and leaves nothing running.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod cargo;
+mod child;
+mod ci;
+mod libtest;
+mod loom;
+mod mutants;
+mod steps;
+mod tidy;
+mod workspace;
+mod xproc;
+
+use std::process::ExitCode;
+
+use crate::workspace::Workspace;
+
+/// A check returns its closing line, or says what is wrong.
+type Outcome = anyhow::Result<String>;
+
+const HELP: &str = "\
+cargo xtask <check>
+
+  fmt              rustfmt agrees with every file
+  lint             clippy, warnings denied; again under the model cfg where there are models
+  tidy             the house rules: layers, unsafe, comments at atomics, assertions in tests, ...
+  test             unit, integration and doc tests; every example runs and exits 0
+  doc              rustdoc, warnings denied
+  loom             the models, both passes
+  mutants [NAME]   planted bugs: every one must be caught by the models it names
+  xproc [FILTER]   the scenarios with real processes
+  ci               all of these, with a table at the end
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let [] | ["help" | "-h" | "--help"] = words[..] {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match child::kill_on_signal().and_then(|()| dispatch(&words)) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("{}: FAILED: {error:#}", words[0]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Outcome {
+    let workspace = Workspace::load()?;
+    match words {
+        ["fmt"] => steps::fmt(&workspace),
+        ["lint"] => steps::lint(&workspace),
+        ["tidy"] => tidy::run(&workspace),
+        ["test"] => steps::test(&workspace),
+        ["doc"] => steps::doc(&workspace),
+        ["loom"] => loom::run(&workspace),
+        ["mutants"] => mutants::run(&workspace, None),
+        ["mutants", name] => mutants::run(&workspace, Some(name)),
+        ["xproc", filters @ ..] => xproc::run(&workspace, filters),
+        ["ci"] => ci::run(&workspace),
+        _ => anyhow::bail!("no such check: `{}`\n\n{HELP}", words.join(" ")),
+    }
+}

@@ -1,0 +1,234 @@
+//! The copy of the tree in which bugs are planted, and the test binaries built from it.
+//!
+//! Only files that differ are written, so that what an earlier run compiled stays valid. Each pass
+//! has a target folder of its own; builds are incremental and without debug information.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::cargo;
+use crate::child::Child;
+use crate::loom;
+use crate::steps::PART_LIMIT;
+use crate::tidy::tracked_files;
+
+/// How a test is compiled.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+pub enum Pass {
+    /// As an ordinary test.
+    Test,
+    /// A model, first pass.
+    #[default]
+    Loom,
+    /// A model, loads and stores as read-modify-writes.
+    LoomRmw,
+}
+
+/// A test binary.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Suite {
+    /// How it is compiled.
+    pub pass: Pass,
+    /// Its package.
+    pub package: String,
+    /// Its test target, or `lib`.
+    pub target: String,
+}
+
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} ({:?})", self.package, self.target, self.pass)
+    }
+}
+
+/// The copy.
+#[derive(Debug)]
+pub struct Plot {
+    folder: PathBuf,
+}
+
+/// A file with a mistake in it; put right again when dropped.
+#[derive(Debug)]
+pub struct Planted {
+    path: PathBuf,
+    original: String,
+}
+
+/// A compiled test binary.
+#[derive(Debug)]
+pub struct Binary {
+    path: PathBuf,
+    package: PathBuf,
+}
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It passed.
+    Passed,
+    /// It failed, or ended the process by a signal.
+    Failed,
+    /// It was killed at its limit.
+    Hung,
+    /// The binary has no test of this name.
+    Missing,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Hung => "did not end",
+            Self::Missing => "no such test",
+        })
+    }
+}
+
+impl Plot {
+    /// Makes `folder/src` equal to the tracked files of `root`.
+    pub fn prepare(root: &Path, folder: &Path) -> Result<Self> {
+        let copy = folder.join("src");
+        fs::create_dir_all(&copy).with_context(|| copy.display().to_string())?;
+        let wanted: BTreeSet<String> = tracked_files(root)?.into_iter().collect();
+        for path in tracked_files(&copy)?
+            .iter()
+            .filter(|path| !wanted.contains(*path))
+        {
+            fs::remove_file(copy.join(path)).with_context(|| path.clone())?;
+        }
+        for path in &wanted {
+            let (from, to) = (root.join(path), copy.join(path));
+            let content = fs::read(&from).with_context(|| path.clone())?;
+            if fs::read(&to).ok().as_ref() != Some(&content) {
+                fs::create_dir_all(to.parent().unwrap_or(&copy))?;
+                fs::write(&to, content).with_context(|| path.clone())?;
+            }
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Fails unless the text occurs exactly once in the file.
+    pub fn require_once(&self, file: &str, text: &str) -> Result<()> {
+        let content = fs::read_to_string(self.source(file)).with_context(|| file.to_owned())?;
+        let times = content.matches(text).count();
+        ensure!(
+            times == 1,
+            "the text to be replaced occurs {times} times in {file}, not once"
+        );
+        Ok(())
+    }
+
+    /// Replaces the text until the returned value is dropped.
+    pub fn replace(&self, file: &str, find: &str, replace: &str) -> Result<Planted> {
+        self.require_once(file, find)?;
+        let path = self.source(file);
+        let original = fs::read_to_string(&path).with_context(|| file.to_owned())?;
+        let mistaken = original.replacen(find, replace, 1);
+        let planted = Planted { path, original };
+        fs::write(&planted.path, mistaken).with_context(|| file.to_owned())?;
+        Ok(planted)
+    }
+
+    /// Compiles a test binary from the copy as it is now.
+    pub fn build(&self, suite: &Suite) -> Result<Binary> {
+        let finished = Child::new(self.build_command(suite), PART_LIMIT).run()?;
+        finished
+            .require("does not compile")
+            .with_context(|| finished.text())?;
+        for line in &finished.stdout {
+            let Ok(artifact) = serde_json::from_str::<Artifact>(line) else {
+                continue;
+            };
+            let package = artifact.manifest_path.parent().map(Path::to_owned);
+            if let (true, Some(path), Some(package)) =
+                (artifact.profile.test, artifact.executable, package)
+            {
+                return Ok(Binary { path, package });
+            }
+        }
+        bail!("cargo named no test binary for {suite}");
+    }
+
+    fn build_command(&self, suite: &Suite) -> Command {
+        let arguments = ["test", "--no-run", "--locked", "--message-format", "json"];
+        let mut command = cargo::command(&self.folder.join("src"), &arguments);
+        command.args(["-p", &suite.package]);
+        match suite.target.as_str() {
+            "lib" => command.arg("--lib"),
+            test => command.args(["--test", test]),
+        };
+        match suite.pass {
+            Pass::Test => {
+                command.env("CARGO_TARGET_DIR", self.folder.join("test"));
+            }
+            Pass::Loom => {
+                command.arg("--release");
+                loom::set_up(&mut command, loom::Pass::Plain, &self.folder.join("loom"));
+            }
+            Pass::LoomRmw => {
+                command.arg("--release");
+                loom::set_up(&mut command, loom::Pass::Rmw, &self.folder.join("loom-rmw"));
+            }
+        }
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        command.env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
+        command
+    }
+
+    fn source(&self, file: &str) -> PathBuf {
+        self.folder.join("src").join(file)
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.path, &self.original) {
+            // The next run makes the copy equal to the tree before it builds anything.
+            eprintln!("{}: not put right: {error}", self.path.display());
+        }
+    }
+}
+
+impl Binary {
+    /// Runs the one test of this name.
+    pub fn run(&self, test: &str, limit: Duration) -> Result<Ended> {
+        let mut command = Command::new(&self.path);
+        command.args(["--exact", test, "--test-threads=1"]);
+        command
+            .current_dir(&self.package)
+            .env("CARGO_MANIFEST_DIR", &self.package);
+        command.env("LOOM_MAX_PREEMPTIONS", loom::MAX_PREEMPTIONS);
+        let finished = Child::new(command, limit).run()?;
+        let ran = finished.stdout.iter().any(|line| line == "running 1 test");
+        Ok(match finished.status {
+            _ if !ran => Ended::Missing,
+            None => Ended::Hung,
+            Some(status) if status.success() => Ended::Passed,
+            Some(_) => Ended::Failed,
+        })
+    }
+}
+
+/// A line of cargo's JSON output, as far as it names a test binary.
+#[derive(Deserialize)]
+struct Artifact {
+    manifest_path: PathBuf,
+    executable: Option<PathBuf>,
+    profile: Profile,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
