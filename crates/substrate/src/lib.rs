@@ -6,6 +6,8 @@ pub mod clock;
 #[cfg(not(bumpless_loom))]
 pub mod futex;
 #[cfg(not(bumpless_loom))]
+pub mod guard;
+#[cfg(not(bumpless_loom))]
 pub mod identity;
 pub mod layout;
 #[cfg(not(bumpless_loom))]
@@ -15,5 +17,7 @@ pub mod proof;
 #[cfg(not(bumpless_loom))]
 pub mod region;
 pub mod seqlock;
+#[cfg(not(bumpless_loom))]
+pub mod shared_atomic;
 pub mod sync;
 pub mod work;

@@ -17,6 +17,7 @@ mod error;
 mod folder;
 mod lockfile;
 mod mapping;
+mod place;
 mod preamble;
 mod site;
 
@@ -31,6 +32,7 @@ use crate::locks::SlotLocks;
 pub use self::error::RegionError;
 pub(crate) use self::error::errno;
 pub use self::folder::default_folder;
+pub(crate) use self::place::Place;
 pub use self::preamble::PREAMBLE_LEN;
 
 use self::mapping::Mapping;
