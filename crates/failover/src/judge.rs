@@ -1,0 +1,263 @@
+//! The judgement of one slot, on references, with everything that it needs of the world as arguments.
+//!
+//! Contract: decided on single words; never waits for a sequence lock. Before a fence the claim, the
+//! beat and the watchdog's own lease are read again. A fence that loses to the owner is proof of life
+//! and judged anew by the next scan; a half fence is finished by it. Between the last look and the
+//! compare-and-swap an owner may still beat: it is then fenced although it lives, which is safe (its
+//! next call says so) and cannot be prevented.
+
+use bumpless_heartbeat::slot::{FenceOutcome, Slot};
+use bumpless_heartbeat::{HeartbeatSnapshot, UnitSet};
+use bumpless_substrate::claim::{Claim, ClaimState};
+
+use bumpless_substrate::proof::Proof;
+use crate::verdict::Verdict;
+
+/// How far ahead of the scan's epoch a beat may be: other watchdogs may have ticked since the scan
+/// began. Further ahead is damage, and no beat.
+const PLAUSIBLY_AHEAD_EPOCHS: u64 = 1_024;
+
+/// What to do with an owner that is late but not proven gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnSilence {
+    /// Fence it and hand its units back.
+    #[default]
+    Reclaim,
+    /// Say so, and touch nothing.
+    ReportOnly,
+}
+
+/// The scan that judges.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan {
+    /// The epoch after the scan's tick.
+    pub epoch: u64,
+    /// The grace of slots that have none of their own.
+    pub grace_epochs: u64,
+    /// What silence leads to.
+    pub on_silence: OnSilence,
+}
+
+/// What a watchdog remembers of a slot: the last beat that it accepted.
+///
+/// For one generation a beat below the last one seen is ignored (two threads of an owner may store
+/// out of order), and the first sight of a generation counts as a beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Seen {
+    generation: u32,
+    epoch: u64,
+}
+
+/// What a judgement asks of the world.
+pub trait Witness {
+    /// Whether nobody holds the slot's byte lock: cheap, and a reason to ask for proof.
+    fn lock_is_free(&self) -> bool;
+    /// Whether the owner that `claim` names is gone.
+    fn prove(&self, claim: Claim) -> Proof;
+    /// Whether this watchdog still holds the lease.
+    fn still_primary(&self) -> bool;
+    /// Records that the owner of `claim` is proven gone.
+    fn record_death(&self, claim: Claim);
+}
+
+/// What was found; whether it is (still) to be reported is for the caller to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    /// The owner.
+    pub claim: Claim,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What is known about its life.
+    pub proof: Proof,
+    /// The units that are the reclaimer's: fenced and not acknowledged.
+    pub units: UnitSet,
+    /// Whether the slot is fenced: only then is anything handed back.
+    pub is_fenced: bool,
+    /// Whether somebody acknowledged the report of this fence.
+    pub is_acknowledged: bool,
+    /// The last beat that was seen.
+    pub last_seen_epoch: u64,
+}
+
+impl Finding {
+    fn new(claim: Claim, verdict: Verdict, proof: Proof, seen: &Seen) -> Self {
+        Self {
+            claim,
+            verdict,
+            proof,
+            units: UnitSet::EMPTY,
+            is_fenced: false,
+            is_acknowledged: false,
+            last_seen_epoch: seen.epoch,
+        }
+    }
+
+    fn fenced(self, slot: &Slot, units: UnitSet) -> Self {
+        let decision = slot.peek_decision(self.claim.generation());
+        let is_acknowledged = decision.is_some_and(|work| work.is_acked());
+        Self { units, is_fenced: true, is_acknowledged, ..self }
+    }
+
+    /// The finding as a snapshot of the slot at the time of the fence.
+    #[must_use]
+    pub fn snapshot(&self, slot: &Slot) -> HeartbeatSnapshot {
+        HeartbeatSnapshot {
+            pid: self.claim.pid(),
+            generation: self.claim.generation(),
+            last_seen_epoch: self.last_seen_epoch,
+            in_flight_bitmap: self.units,
+            role: slot.peek_role(),
+            grace_epochs: slot.grace_epochs(),
+            is_fenced: self.is_fenced,
+        }
+    }
+}
+
+/// Judges one slot; `None` when there is nothing to say. Also returns the owner's lag in epochs.
+///
+/// Cost for an owner that beat since the last scan: three relaxed loads.
+#[inline]
+pub fn judge(
+    slot: &Slot,
+    scan: &Scan,
+    seen: &mut Seen,
+    witness: &impl Witness,
+) -> (u64, Option<Finding>) {
+    let claim = slot.peek_claim();
+    match claim.state() {
+        Some(ClaimState::Live) => judge_live(slot, claim, scan, seen, witness),
+        Some(ClaimState::Free) => (0, None),
+        Some(ClaimState::Released) => (0, judge_released(slot, claim, seen)),
+        Some(ClaimState::Claiming) => judge_claiming(slot, claim, scan, seen, witness),
+        None => {
+            let verdict = Verdict::Quarantined;
+            (0, Some(Finding::new(claim, verdict, Proof::Unknown, seen)))
+        }
+    }
+}
+
+#[inline]
+fn judge_live(
+    slot: &Slot,
+    claim: Claim,
+    scan: &Scan,
+    seen: &mut Seen,
+    witness: &impl Witness,
+) -> (u64, Option<Finding>) {
+    let generation = claim.generation();
+    let beat = slot.peek_beat();
+    let lag_epochs = seen.lag(generation, scan.epoch, beat.epoch_of(generation));
+    let is_fenced = slot.peek_decision(generation).is_some_and(|work| work.is_fenced());
+    if lag_epochs == 0 && !is_fenced {
+        return (0, None);
+    }
+    let grace_epochs = grace(slot, scan);
+    let is_late = lag_epochs > grace_epochs;
+    if !is_late && !witness.lock_is_free() {
+        return (lag_epochs, None);
+    }
+    let proof = witness.prove(claim);
+    let verdict = match proof {
+        Proof::Gone => Verdict::Died,
+        Proof::Alive | Proof::Unknown if is_late => Verdict::Silent { lag_epochs, grace_epochs },
+        // Late within the grace; or fenced by itself and about to release.
+        Proof::Alive | Proof::Unknown => return (lag_epochs, None),
+    };
+    let finding = Finding::new(claim, verdict, proof, seen);
+    if proof != Proof::Gone && !is_fenced && scan.on_silence == OnSilence::ReportOnly {
+        return (lag_epochs, Some(finding));
+    }
+    let unchanged = slot.still_claimed_as(claim) && slot.peek_beat() == beat;
+    if !unchanged || !witness.still_primary() {
+        return (lag_epochs, None);
+    }
+    let FenceOutcome::Fenced(units) = slot.fence(generation) else { return (lag_epochs, None) };
+    if proof == Proof::Gone {
+        witness.record_death(claim);
+    }
+    (lag_epochs, Some(finding.fenced(slot, units)))
+}
+
+fn judge_released(slot: &Slot, claim: Claim, seen: &Seen) -> Option<Finding> {
+    if slot.units(claim.generation()).is_empty() {
+        return None;
+    }
+    // The owner fenced its words before it released; fencing again only reads them.
+    match slot.fence(claim.generation()) {
+        FenceOutcome::Fenced(units) if !units.is_empty() => {
+            let finding = Finding::new(claim, Verdict::Released, Proof::Unknown, seen);
+            Some(finding.fenced(slot, units))
+        }
+        _ => None,
+    }
+}
+
+fn judge_claiming(
+    slot: &Slot,
+    claim: Claim,
+    scan: &Scan,
+    seen: &mut Seen,
+    witness: &impl Witness,
+) -> (u64, Option<Finding>) {
+    let lag_epochs = seen.lag(claim.generation(), scan.epoch, None);
+    // A claimer holds the lock for as long as it is claiming; the claim is read again after the lock.
+    if witness.lock_is_free()
+        && witness.prove(claim) == Proof::Gone
+        && slot.still_claimed_as(claim)
+    {
+        witness.record_death(claim);
+        let finding = Finding::new(claim, Verdict::Died, Proof::Gone, seen);
+        return (lag_epochs, Some(finding));
+    }
+    let verdict = Verdict::InTransition { pid: claim.pid() };
+    let is_late = lag_epochs > grace(slot, scan);
+    (lag_epochs, is_late.then(|| Finding::new(claim, verdict, Proof::Unknown, seen)))
+}
+
+/// How many epochs the owner may miss; at least one.
+fn grace(slot: &Slot, scan: &Scan) -> u64 {
+    match slot.grace_epochs() {
+        0 => scan.grace_epochs.max(1),
+        own => u64::from(own),
+    }
+}
+
+impl Seen {
+    /// Takes in what the slot shows now; the epochs since the last accepted beat.
+    #[inline]
+    fn lag(&mut self, generation: u32, now: u64, beat: Option<u64>) -> u64 {
+        if self.generation != generation {
+            *self = Self { generation, epoch: now };
+        }
+        if let Some(beat) = beat
+            && beat > self.epoch
+            && beat <= now + PLAUSIBLY_AHEAD_EPOCHS
+        {
+            self.epoch = beat.min(now);
+        }
+        now.saturating_sub(self.epoch)
+    }
+}
+
+#[cfg(all(test, not(bumpless_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sight_of_a_generation_is_a_beat_and_a_lower_beat_is_ignored() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.lag(1, 10, Some(2)), 0);
+        assert_eq!(seen.lag(1, 12, Some(2)), 2);
+        assert_eq!(seen.lag(1, 13, Some(12)), 1);
+        assert_eq!(seen.lag(1, 14, Some(11)), 2);
+        assert_eq!(seen.lag(2, 20, None), 0);
+    }
+
+    #[test]
+    fn a_beat_ahead_of_the_scan_is_no_lag_and_far_ahead_is_no_beat() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.lag(1, 10, Some(10)), 0);
+        assert_eq!(seen.lag(1, 11, Some(14)), 0);
+        assert_eq!(seen.lag(1, 13, Some(1 << 40)), 2);
+    }
+}

@@ -1,0 +1,62 @@
+//! How a caller names a slot: by [`Handle`] if it owns it, by index if it looks.
+//!
+//! Contract: a handle is the exact claim word of one ownership in one table. Of another table,
+//! another generation, or after release it is an error, never somebody else's slot.
+
+use core::fmt;
+
+use bumpless_substrate::claim::Claim;
+
+/// The proof of one registration: needed to beat, mark, complete and unregister. `Copy`: any thread
+/// of the process may use it, and after one of them unregistered the others get `StaleHandle`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle {
+    pub(crate) live: Claim,
+    pub(crate) slot: u32,
+    /// Low half of the table's creation id.
+    pub(crate) table: u32,
+}
+
+impl Handle {
+    /// The index of the slot.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    /// Which claim of the slot this is.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        self.live.generation()
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {} (generation {})", self.slot, self.generation())
+    }
+}
+
+/// What names a slot to look at.
+pub trait SlotIndex {
+    /// The slot's index, which may lie beyond the table.
+    fn slot_index(&self) -> usize;
+}
+
+impl SlotIndex for usize {
+    fn slot_index(&self) -> usize {
+        *self
+    }
+}
+
+impl SlotIndex for u32 {
+    fn slot_index(&self) -> usize {
+        *self as usize
+    }
+}
+
+impl SlotIndex for Handle {
+    fn slot_index(&self) -> usize {
+        self.slot()
+    }
+}

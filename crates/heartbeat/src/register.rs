@@ -1,0 +1,268 @@
+//! Registering and unregistering: who may take which slot.
+//!
+//! Contract: a slot is taken only with its byte lock held, by one CAS of its claim, and only if it is
+//! free, given back and empty, or its owner is proven gone and nothing of it waits for an
+//! acknowledgement. Whoever dies in between leaves a slot that the next registrant can take.
+//!
+//! ```text
+//!   local lock ─ byte lock ─ occupancy bit ─ claim CAS ─ fill ─ LIVE ─ doorbell
+//!   local lock ─ own fence ─ RELEASED ─ occupancy bit off (if empty) ─ byte lock off
+//! ```
+//! Slots are tried in three rounds: those that the occupancy hint calls free; those given back; those
+//! whose owner can be proven gone, which costs system calls and is only reached in a full table.
+
+use std::sync::MutexGuard;
+
+use bumpless_substrate::claim::{Claim, ClaimState, GENERATION_MAX};
+use bumpless_substrate::identity::ProcessIdentity;
+use bumpless_substrate::locks::LockState;
+use bumpless_substrate::proof::{Proof, prove_by_pid};
+use bumpless_substrate::sync::Ordering;
+
+use crate::cells::SlotCells;
+use crate::error::HeartbeatError;
+use crate::handle::Handle;
+use crate::identity_line::{Profile, Registration};
+use crate::occupants::{Obstacle, Occupant, Occupants};
+use crate::slot::Claimable;
+use crate::table::{HeartbeatTable, Result};
+
+/// How often a proof looks at an identity line that somebody may be writing.
+const IDENTITY_TRIES: u32 = 16;
+
+/// How far a registrant goes to get a slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// Only slots that nobody owns.
+    Vacant,
+    /// Also slots whose owner is proven gone.
+    Recycle,
+}
+
+impl HeartbeatTable {
+    /// Takes a slot for this process, whose id `pid` must be; a worker with the watchdog's grace and no
+    /// label. Cost: one lock and one unlock system call (later, by `unregister`) and two locked CAS; in
+    /// a full table, a proof per slot.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::ZeroPid`], [`HeartbeatError::ForeignPid`], [`HeartbeatError::TableFull`],
+    /// [`HeartbeatError::ReadOnly`], [`HeartbeatError::Superseded`].
+    pub fn register(&self, pid: u32) -> Result<Handle> {
+        self.register_as(pid, Profile::default())
+    }
+
+    /// As [`register`](Self::register), with role, grace and label chosen.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub fn register_as(&self, pid: u32, profile: Profile) -> Result<Handle> {
+        self.writable()?;
+        let wanted = std::process::id();
+        if pid == 0 {
+            return Err(HeartbeatError::ZeroPid);
+        }
+        if pid != wanted {
+            return Err(HeartbeatError::ForeignPid { found: pid, wanted });
+        }
+        if self.epoch().is_superseded() {
+            return Err(self.replaced());
+        }
+        let me = self.whoami()?;
+        let mut held = self.local();
+        let occupancy = self.occupancy();
+        let mut occupants = Vec::new();
+        let rounds = [Effort::Vacant, Effort::Recycle];
+        for slot in occupancy.iter_clear() {
+            if let Ok(handle) = self.try_slot(slot, &me, profile, Effort::Vacant, &held)? {
+                held.push(handle);
+                return Ok(handle);
+            }
+        }
+        for effort in rounds {
+            occupants.clear();
+            for slot in occupancy.iter() {
+                match self.try_slot(slot, &me, profile, effort, &held)? {
+                    Ok(handle) => {
+                        held.push(handle);
+                        return Ok(handle);
+                    }
+                    Err(obstacle) => occupants.push(self.occupant(slot, obstacle)),
+                }
+            }
+        }
+        Err(HeartbeatError::TableFull {
+            path: self.region.path().to_owned(),
+            occupants: Occupants::new(self.region.capacity(), occupants),
+        })
+    }
+
+    /// Gives the slot back. Units in flight are handed back as a dead owner's would be; the slot is
+    /// reused once they are acknowledged. Also how a fenced owner acknowledges that it was fenced.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::StaleHandle`], [`HeartbeatError::SlotOutOfRange`].
+    pub fn unregister(&self, handle: Handle) -> Result<()> {
+        let locks = self.writable()?;
+        let mut held = self.local();
+        let cells = self.still_registered(&held, handle)?;
+        let left = cells
+            .slot
+            .unregister(handle.live)
+            .map_err(|error| self.named(handle, None, error))?;
+        held.retain(|other| *other != handle);
+        if left.is_empty() {
+            self.occupancy().clear(handle.slot);
+        }
+        locks.unlock(handle.slot)?;
+        Ok(())
+    }
+
+    /// Whether the owner that `claim` names is gone, for certain. Cost: 0.3 us for the byte lock, some
+    /// microseconds more if that is free or says nothing.
+    ///
+    /// A free lock proves a claimer dead, and an owner whose certificate is disarmed; for any other
+    /// owner of this pid namespace its pid and start time decide; of another namespace: `Unknown`.
+    #[must_use]
+    pub fn prove(&self, slot: usize, claim: Claim) -> Proof {
+        let (Some(cells), Ok(index)) = (self.cells(slot), u32::try_from(slot)) else {
+            return Proof::Unknown;
+        };
+        let Ok(lock) = self.lock_state(index) else { return Proof::Unknown };
+        self.prove_with(cells, claim, lock)
+    }
+
+    /// Whether somebody holds the slot's byte lock. Held is no proof of life: a fork child inherits it.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::ReadOnly`], [`HeartbeatError::Region`].
+    pub fn lock_state(&self, slot: u32) -> Result<LockState> {
+        Ok(self.writable()?.probe(slot)?)
+    }
+
+    /// Records the death of `dead` in the slot's verdict line, once per generation.
+    pub fn record_death(&self, cells: SlotCells<'_>, dead: Claim) {
+        let hint = &self.header().deaths_hint;
+        // Relaxed, before and after: the scan that sees either looks at the line; one that died with
+        // us in between is made good by the scan's regular round over all lines.
+        hint.fetch_add(1, Ordering::Relaxed);
+        if cells.verdict.record_death(dead) {
+            hint.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn prove_with(&self, cells: SlotCells<'_>, claim: Claim, lock: LockState) -> Proof {
+        match (claim.state(), lock) {
+            (Some(ClaimState::Claiming), LockState::Free) => Proof::Gone,
+            (Some(ClaimState::Claiming), LockState::Held) => Proof::Unknown,
+            (Some(ClaimState::Live), LockState::Free) if cells.slot.peek_keeper() == 0 => {
+                Proof::Gone
+            }
+            (Some(ClaimState::Live), _) => prove_owner(cells, claim),
+            _ => Proof::Unknown,
+        }
+    }
+
+    /// One attempt at one slot: a handle, or what is in the way.
+    fn try_slot(
+        &self,
+        slot: u32,
+        me: &ProcessIdentity,
+        profile: Profile,
+        effort: Effort,
+        held: &MutexGuard<'_, Vec<Handle>>,
+    ) -> Result<core::result::Result<Handle, Obstacle>> {
+        let Some(cells) = self.cells(slot as usize) else { return Ok(Err(Obstacle::Damaged)) };
+        let seen = cells.slot.peek_claim();
+        let vacant = matches!(seen.state(), Some(ClaimState::Free | ClaimState::Released));
+        if seen.state().is_none() {
+            return Ok(Err(Obstacle::Damaged));
+        }
+        if seen.generation() == GENERATION_MAX {
+            return Ok(Err(Obstacle::Retired));
+        }
+        let own = held.iter().any(|handle| handle.slot == slot);
+        if own || (!vacant && effort == Effort::Vacant) {
+            return Ok(Err(Obstacle::Owned));
+        }
+        let locks = self.writable()?;
+        if !locks.try_lock(slot)? {
+            return Ok(Err(Obstacle::Locked));
+        }
+        let outcome = self.claim_locked(slot, cells, me, profile, effort);
+        if !matches!(outcome, Ok(Ok(_))) {
+            locks.unlock(slot)?;
+        }
+        outcome
+    }
+
+    /// The claim itself, with the slot's byte lock held.
+    fn claim_locked(
+        &self,
+        slot: u32,
+        cells: SlotCells<'_>,
+        me: &ProcessIdentity,
+        profile: Profile,
+        effort: Effort,
+    ) -> Result<core::result::Result<Handle, Obstacle>> {
+        let seen = cells.slot.claimed_by();
+        let claimable = match seen.state() {
+            Some(ClaimState::Free | ClaimState::Released) => cells.slot.claimable(seen),
+            Some(ClaimState::Claiming | ClaimState::Live) if effort == Effort::Recycle => {
+                // Our own holding of the lock is what "free" means to everybody else.
+                if self.prove_with(cells, seen, LockState::Free) != Proof::Gone {
+                    return Ok(Err(Obstacle::Owned));
+                }
+                self.record_death(cells, seen);
+                cells.slot.recycle(seen)
+            }
+            Some(_) => return Ok(Err(Obstacle::Owned)),
+            None => return Ok(Err(Obstacle::Damaged)),
+        };
+        match claimable {
+            Claimable::Yes => {}
+            Claimable::UnitsLeft(units) => return Ok(Err(Obstacle::Units(units))),
+            Claimable::Damaged(_) => return Ok(Err(Obstacle::Damaged)),
+        }
+        self.occupancy().set(slot);
+        let Ok(claiming) = cells.slot.claim(seen, me.pid) else { return Ok(Err(Obstacle::Locked)) };
+        let registration = Registration {
+            profile,
+            epoch: self.global_epoch(),
+            start_ticks: me.start_ticks,
+            pid_namespace: me.pid_namespace,
+            time_namespace: me.time_namespace,
+        };
+        cells.slot.fill(claiming, cells.identity, &registration);
+        let live = cells.slot.publish(claiming).map_err(|found| HeartbeatError::Damaged {
+            slot: slot as usize,
+            found: format!("{found:?}"),
+        })?;
+        // Relaxed: whoever is woken by it looks at the claims.
+        self.header().doorbell.fetch_add(1, Ordering::Relaxed);
+        Ok(Ok(Handle { live, slot, table: self.tag }))
+    }
+
+    fn occupant(&self, slot: u32, obstacle: Obstacle) -> Occupant {
+        let cells = self.cells(slot as usize);
+        let pid = cells.map_or(0, |cells| cells.slot.peek_claim().pid());
+        let registered_epoch =
+            self.identity(slot).map_or(u64::MAX, |identity| identity.registration.epoch);
+        Occupant { slot, pid, registered_epoch, obstacle }
+    }
+}
+
+/// Pid and start time, if the cold line is the one that this very owner wrote.
+fn prove_owner(cells: SlotCells<'_>, claim: Claim) -> Proof {
+    match cells.slot.identity(cells.identity, IDENTITY_TRIES) {
+        Some(identity) if identity.generation == claim.generation() => {
+            prove_by_pid(&ProcessIdentity {
+                pid: claim.pid(),
+                start_ticks: identity.registration.start_ticks,
+                pid_namespace: identity.registration.pid_namespace,
+                time_namespace: identity.registration.time_namespace,
+            })
+        }
+        _ => Proof::Unknown,
+    }
+}
+

@@ -1,0 +1,494 @@
+//! The heartbeat table: a mapped file in which each process owns one cache line.
+//!
+//! Contract: no call waits for another process; a call on a slot that is not the caller's any more is
+//! an error and changes nothing; a slot is reused only when its owner gave it back or is proven gone,
+//! and only when nothing of it waits for an acknowledgement.
+//!
+//! ```text
+//!   owner:    create/open ─ register ─ { beat │ mark_in_flight ─ clear_in_flight }* ─ unregister
+//!   observer: open_read_only ─ { observe │ snapshot │ iter_live }*
+//!   watchdog: see the failover crate, which works on `cells`, `prove` and the header
+//! ```
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bumpless_substrate::identity::ProcessIdentity;
+use bumpless_substrate::locks::SlotLocks;
+use bumpless_substrate::region::{Access, Born, PathState, Region};
+use bumpless_substrate::sync::AtomicU64;
+use bumpless_substrate::view::View;
+
+use crate::cells::SlotCells;
+use crate::epoch::TableEpoch;
+use crate::error::HeartbeatError;
+use crate::handle::{Handle, SlotIndex};
+use crate::header::{CAPACITY_MAX, FORMAT, HEADER, Places, TableHeader};
+use crate::identity_line::{IdentityLine, Label, OwnerIdentity};
+use crate::occupancy::Occupancy;
+use crate::slot::{Slot, SlotError};
+use crate::snapshot::{HeartbeatSnapshot, Observed, SlotRole};
+use crate::unit::Unit;
+use crate::verdict_line::VerdictLine;
+
+/// How often `observe` looks before it says "in transition".
+const OBSERVE_TRIES: u32 = 64;
+
+/// The result of a table's operation.
+pub type Result<T> = core::result::Result<T, HeartbeatError>;
+
+/// A table of heartbeats in shared memory. `Sync`: share it among threads by reference or `Arc`.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("workers.tbl");
+/// use bumpless_heartbeat::HeartbeatTable;
+///
+/// let table = HeartbeatTable::create(&path, 64)?;
+/// let me = table.register(std::process::id())?;
+/// table.mark_in_flight(me, 5_u8)?; // before the unit is taken
+/// table.beat(me)?;
+/// table.clear_in_flight(me, 5_u8)?; // the commit: now it can not be handed to anybody else
+/// assert_eq!(table.snapshot(me).unwrap().pid, std::process::id());
+/// table.unregister(me)?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct HeartbeatTable {
+    pub(crate) region: Arc<Region>,
+    pub(crate) header: View<TableHeader>,
+    summary: View<AtomicU64>,
+    occupancy: View<AtomicU64>,
+    pub(crate) slots: View<Slot>,
+    pub(crate) identities: View<IdentityLine>,
+    pub(crate) verdicts: View<VerdictLine>,
+    /// Low half of the creation id: what ties a handle to this table.
+    pub(crate) tag: u32,
+    /// The registrations of this table in this process. Held over all of register and unregister: a
+    /// byte lock does not exclude its own process.
+    pub(crate) local: Mutex<Vec<Handle>>,
+    /// Who opened the table. A fork child inherits it, and must leave the parent's slots alone.
+    pub(crate) opened_by: u32,
+}
+
+/// Opening and replacing.
+impl HeartbeatTable {
+    /// Creates the table at `path` with mode 0600, or attaches to the one that is there, whose live
+    /// registrations stay untouched. A file of an earlier boot that nobody has open is revived: its
+    /// dead owners' units are handed back by the next scan.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Capacity`]; [`HeartbeatError::Region`], also when the table that is there has
+    /// another capacity.
+    pub fn create(path: impl AsRef<Path>, capacity: usize) -> Result<Self> {
+        Self::create_with_access(path, capacity, Access::Private)
+    }
+
+    /// As [`create`](Self::create), with the file's mode chosen by hand.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with_access(
+        path: impl AsRef<Path>,
+        capacity: usize,
+        access: Access,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        let capacity = checked_capacity(path, capacity)?;
+        let (region, _born): (Region, Born) =
+            Region::create(path, &FORMAT, capacity, access, |_| {})?;
+        Self::map(region)
+    }
+
+    /// Attaches to the table at `path`, which must have `capacity` slots.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Region`], [`HeartbeatError::Capacity`].
+    pub fn open(path: impl AsRef<Path>, capacity: usize) -> Result<Self> {
+        let table = Self::attach(path)?;
+        if table.capacity() == capacity {
+            return Ok(table);
+        }
+        Err(HeartbeatError::Capacity {
+            path: table.region.path().to_owned(),
+            found: capacity,
+            limit: table.capacity(),
+        })
+    }
+
+    /// Attaches to the table at `path`, whatever its capacity.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Region`].
+    pub fn attach(path: impl AsRef<Path>) -> Result<Self> {
+        Self::map(Region::attach(path.as_ref(), &FORMAT)?)
+    }
+
+    /// Maps the table at `path` to look only: no lock, no write, no right to register.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Region`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::map(Region::observe(path.as_ref(), &FORMAT)?)
+    }
+
+    /// Puts a new, empty table in the place of the one at `path`. Destructive: units in flight in the
+    /// old one are not carried over. Its mappings stay valid; every later beat in it is told
+    /// [`HeartbeatError::Superseded`], and nothing written there reaches the new one.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn reset(path: impl AsRef<Path>, capacity: usize) -> Result<Self> {
+        let path = path.as_ref();
+        let capacity = checked_capacity(path, capacity)?;
+        let (region, old) = Region::reset(path, &FORMAT, capacity, Access::Private, |_| {})?;
+        if let Some(old) = old {
+            old.at::<TableHeader>(HEADER)?.epoch.supersede();
+        }
+        Self::map(region)
+    }
+
+    fn map(region: Region) -> Result<Self> {
+        let region = Arc::new(region);
+        let capacity = region.capacity();
+        let places = Places::of(capacity);
+        Ok(Self {
+            header: View::new(&region, HEADER, 1)?,
+            summary: View::new(&region, places.summary, places.summary_words)?,
+            occupancy: View::new(&region, places.occupancy, places.occupancy_words)?,
+            slots: View::new(&region, places.slots, capacity)?,
+            identities: View::new(&region, places.identities, capacity)?,
+            verdicts: View::new(&region, places.verdicts, capacity)?,
+            tag: region.creation_id() as u32,
+            local: Mutex::new(Vec::new()),
+            opened_by: std::process::id(),
+            region,
+        })
+    }
+}
+
+/// The owner's operations.
+impl HeartbeatTable {
+    /// Tells the watchdog that the owner of `handle` is alive and not stuck. Never waits; no system
+    /// call, no locked instruction. Cost: four relaxed loads and one relaxed store.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Fenced`]: the units in flight were handed back; unregister, then register
+    /// anew. [`HeartbeatError::StaleHandle`], [`HeartbeatError::Superseded`],
+    /// [`HeartbeatError::Orphaned`], [`HeartbeatError::SlotOutOfRange`].
+    #[inline]
+    pub fn beat(&self, handle: Handle) -> Result<()> {
+        let slot = self.owned(handle)?;
+        let epoch = self.epoch();
+        slot.beat(handle.live, epoch.epoch()).map_err(|error| self.named(handle, None, error))?;
+        if epoch.is_superseded() { Err(self.replaced()) } else { Ok(()) }
+    }
+
+    /// Puts a unit in flight; to be called *before* the unit is taken from wherever it waits. Cost:
+    /// one locked CAS.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::UnitOutOfRange`], [`HeartbeatError::AlreadyMarked`], and as
+    /// [`beat`](Self::beat).
+    #[inline]
+    pub fn mark_in_flight<U>(&self, handle: Handle, unit: U) -> Result<()>
+    where
+        U: TryInto<Unit>,
+        HeartbeatError: From<U::Error>,
+    {
+        let unit = unit.try_into()?;
+        self.owned(handle)?
+            .mark(handle.live, unit)
+            .map_err(|error| self.named(handle, Some(unit), error))
+    }
+
+    /// Completes a unit: the commit. To be called *after* its result is published; if it succeeds, the
+    /// unit is done, and nobody else is given it. Cost: one locked CAS.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::Fenced`]: the unit belongs to whoever it was handed back to, and the result
+    /// does not count. [`HeartbeatError::NotMarked`], and as [`beat`](Self::beat).
+    #[inline]
+    pub fn clear_in_flight<U>(&self, handle: Handle, unit: U) -> Result<()>
+    where
+        U: TryInto<Unit>,
+        HeartbeatError: From<U::Error>,
+    {
+        let unit = unit.try_into()?;
+        self.owned(handle)?
+            .complete(handle.live, unit)
+            .map_err(|error| self.named(handle, Some(unit), error))
+    }
+
+    /// Changes what the owner is for.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::StaleHandle`].
+    pub fn set_role(&self, handle: Handle, role: SlotRole) -> Result<()> {
+        let held = self.local();
+        self.still_registered(&held, handle)?.slot.set_role(role);
+        Ok(())
+    }
+
+    /// Changes the slot's own grace, in epochs; 0 = the watchdog's.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::StaleHandle`].
+    pub fn set_grace(&self, handle: Handle, grace_epochs: u16) -> Result<()> {
+        let held = self.local();
+        self.still_registered(&held, handle)?.slot.set_grace(grace_epochs);
+        Ok(())
+    }
+
+    /// Changes the label.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::StaleHandle`].
+    pub fn set_label(&self, handle: Handle, label: Label) -> Result<()> {
+        let held = self.local();
+        let cells = self.still_registered(&held, handle)?;
+        cells.slot.set_label(cells.identity, label);
+        Ok(())
+    }
+
+    /// The handle's slot in this table, by bounds and table alone.
+    #[inline]
+    fn owned(&self, handle: Handle) -> Result<&Slot> {
+        match self.slots.get(handle.slot()) {
+            Some(slot) if handle.table == self.tag => Ok(slot),
+            _ => Err(self.not_of_this_table(handle)),
+        }
+    }
+
+    #[cold]
+    fn not_of_this_table(&self, handle: Handle) -> HeartbeatError {
+        if handle.slot() >= self.capacity() {
+            let (slot, capacity) = (handle.slot(), self.capacity());
+            return HeartbeatError::SlotOutOfRange { slot, capacity };
+        }
+        let found = "another table than the one that gave the handle".to_owned();
+        HeartbeatError::StaleHandle { slot: handle.slot(), generation: handle.generation(), found }
+    }
+
+    #[cold]
+    pub(crate) fn named(
+        &self,
+        handle: Handle,
+        unit: Option<Unit>,
+        error: SlotError,
+    ) -> HeartbeatError {
+        let (slot, generation) = (handle.slot(), handle.generation());
+        let unit = unit.map_or(0, Unit::index);
+        match error {
+            SlotError::Stale { found } => {
+                HeartbeatError::StaleHandle { slot, generation, found: format!("{found:?}") }
+            }
+            SlotError::Fenced => HeartbeatError::Fenced { slot, generation },
+            SlotError::AlreadyMarked => HeartbeatError::AlreadyMarked { slot, unit },
+            SlotError::NotMarked => HeartbeatError::NotMarked { slot, unit },
+            SlotError::Contended => HeartbeatError::Contended { slot },
+        }
+    }
+
+    #[cold]
+    pub(crate) fn replaced(&self) -> HeartbeatError {
+        let path = self.region.path().to_owned();
+        match self.region.path_state() {
+            Ok(PathState::Orphaned) => HeartbeatError::Orphaned { path },
+            _ => HeartbeatError::Superseded { path },
+        }
+    }
+
+    pub(crate) fn local(&self) -> MutexGuard<'_, Vec<Handle>> {
+        // A thread that panicked inside left a list that is still true: each change is one push or
+        // one removal.
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cells of a registration of this process, with the local lock held.
+    pub(crate) fn still_registered(
+        &self,
+        held: &MutexGuard<'_, Vec<Handle>>,
+        handle: Handle,
+    ) -> Result<SlotCells<'_>> {
+        let slot = self.owned(handle)?;
+        let found = slot.claimed_by();
+        match self.cells(handle.slot()) {
+            Some(cells) if held.contains(&handle) && found == handle.live => Ok(cells),
+            _ => Err(self.named(handle, None, SlotError::Stale { found })),
+        }
+    }
+}
+
+/// The observers' operations: no write, no lock, no wait.
+impl HeartbeatTable {
+    /// How many slots the table has.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The table's path, as it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.region.path()
+    }
+
+    /// What this table has in common with no other: part of every unit's name.
+    #[must_use]
+    pub fn creation_id(&self) -> u64 {
+        self.region.creation_id()
+    }
+
+    /// The epoch: how often a primary watchdog has scanned.
+    #[must_use]
+    pub fn global_epoch(&self) -> u64 {
+        self.epoch().epoch()
+    }
+
+    /// Advances the epoch by one and returns it. For the one ticker of a table that no watchdog scans;
+    /// a watchdog's scan ticks by itself.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::ReadOnly`].
+    pub fn tick_global_epoch(&self) -> Result<u64> {
+        self.writable()?;
+        let mut seen = self.epoch();
+        loop {
+            // Not bounded by a count: each failure is another ticker's success, and the epoch stops
+            // at its end.
+            match self.header[0].epoch.tick(seen) {
+                Ok(now) => return Ok(now.epoch()),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// A consistent look at a slot, "vacant", or "in transition" by whom. Bounded, never waits.
+    #[must_use]
+    pub fn observe(&self, slot: impl SlotIndex) -> Observed {
+        match self.slots.get(slot.slot_index()) {
+            Some(slot) => slot.observe(OBSERVE_TRIES),
+            None => Observed::Vacant,
+        }
+    }
+
+    /// A consistent look at a slot; `None` when it is vacant, in transition, or beyond the table
+    /// ([`observe`](Self::observe) tells these apart).
+    #[must_use]
+    pub fn snapshot(&self, slot: impl SlotIndex) -> Option<HeartbeatSnapshot> {
+        match self.observe(slot) {
+            Observed::Consistent(snapshot) => Some(snapshot),
+            Observed::Vacant | Observed::InTransition { .. } => None,
+        }
+    }
+
+    /// What the owner of a slot says of itself, if somebody owns it.
+    #[must_use]
+    pub fn identity(&self, slot: impl SlotIndex) -> Option<OwnerIdentity> {
+        let cells = self.cells(slot.slot_index())?;
+        let claim = cells.slot.claimed_by();
+        let identity = cells.slot.identity(cells.identity, OBSERVE_TRIES)?;
+        (claim.is_live() && identity.generation == claim.generation()).then_some(identity)
+    }
+
+    /// Every registered slot, with its index, in rising order.
+    pub fn iter_live(&self) -> impl Iterator<Item = (usize, HeartbeatSnapshot)> + '_ {
+        self.occupancy()
+            .iter()
+            .filter_map(|slot| Some((slot as usize, self.snapshot(slot)?)))
+    }
+
+    /// The first registered slot with this label.
+    #[must_use]
+    pub fn find_by_label(&self, label: &str) -> Option<usize> {
+        let label = Label::new(label).ok()?;
+        self.occupancy().iter().map(|slot| slot as usize).find(|slot| {
+            self.identity(*slot).is_some_and(|found| found.registration.profile.label == label)
+        })
+    }
+}
+
+/// What the layers above work on. They judge; this crate only keeps the words.
+impl HeartbeatTable {
+    /// The header's words.
+    #[must_use]
+    pub fn header(&self) -> &TableHeader {
+        &self.header[0]
+    }
+
+    /// The epoch word: epoch and SUPERSEDED.
+    #[must_use]
+    #[inline]
+    pub fn epoch(&self) -> TableEpoch {
+        self.header[0].epoch.now()
+    }
+
+    /// Which slots may be in use.
+    #[must_use]
+    pub fn occupancy(&self) -> Occupancy<'_> {
+        Occupancy::new(&self.summary, &self.occupancy, self.region.capacity())
+    }
+
+    /// The lines of a slot; `None` beyond the table.
+    #[must_use]
+    #[inline]
+    pub fn cells(&self, slot: usize) -> Option<SlotCells<'_>> {
+        Some(SlotCells {
+            slot: self.slots.get(slot)?,
+            identity: self.identities.get(slot)?,
+            verdict: self.verdicts.get(slot)?,
+        })
+    }
+
+    /// Whether the path still names this table; if not, every later beat is told. The primary
+    /// watchdog's duty, once per scan. Cost: one system call.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::ReadOnly`]; [`HeartbeatError::Region`] when the path cannot be looked at.
+    pub fn check_path(&self) -> Result<PathState> {
+        self.writable()?;
+        let state = self.region.path_state()?;
+        if state != PathState::Current && !self.epoch().is_superseded() {
+            self.header[0].epoch.supersede();
+        }
+        Ok(state)
+    }
+
+    /// # Errors
+    /// [`HeartbeatError::ReadOnly`].
+    pub(crate) fn writable(&self) -> Result<&SlotLocks> {
+        self.region
+            .locks()
+            .ok_or_else(|| HeartbeatError::ReadOnly { path: self.region.path().to_owned() })
+    }
+
+    pub(crate) fn whoami(&self) -> Result<ProcessIdentity> {
+        Ok(ProcessIdentity::current()?)
+    }
+}
+
+impl Drop for HeartbeatTable {
+    fn drop(&mut self) {
+        if std::process::id() != self.opened_by {
+            return;
+        }
+        let held: Vec<Handle> = self.local().clone();
+        for handle in held {
+            // A slot that is not ours any more needs nothing from us.
+            let _ = self.unregister(handle);
+        }
+    }
+}
+
+fn checked_capacity(path: &Path, capacity: usize) -> Result<u32> {
+    match u32::try_from(capacity) {
+        Ok(checked) if (1..=CAPACITY_MAX).contains(&capacity) => Ok(checked),
+        _ => Err(HeartbeatError::Capacity {
+            path: path.to_owned(),
+            found: capacity,
+            limit: CAPACITY_MAX,
+        }),
+    }
+}
