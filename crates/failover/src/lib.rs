@@ -1,2 +1,5 @@
-//! Layer: see `docs/architecture.md`.
+//! Layer 2 of bumpless: who is late, who is dead, and who gets their work.
 #![forbid(unsafe_code)]
+
+pub mod judge;
+pub mod verdict;

@@ -59,7 +59,11 @@ impl EpochWord {
     /// # Errors
     /// What was found instead: another watchdog ticks.
     pub fn tick(&self, seen: TableEpoch) -> Result<TableEpoch, TableEpoch> {
-        let next = if seen.epoch() == EPOCH_MAX { seen.0 } else { seen.0 + 1 };
+        let next = if seen.epoch() == EPOCH_MAX {
+            seen.0
+        } else {
+            seen.0 + 1
+        };
         // Relaxed: the epoch orders nothing; verdicts rest on the slots' own words.
         self.word
             .compare_exchange(seen.0, next, Ordering::Relaxed, Ordering::Relaxed)
@@ -100,7 +104,11 @@ impl Beat {
     /// The epoch of the beat, if `generation` made it.
     #[must_use]
     pub const fn epoch_of(self, generation: u32) -> Option<u64> {
-        if (self.0 >> 48) as u16 == generation as u16 { Some(self.0 & EPOCH_MAX) } else { None }
+        if (self.0 >> 48) as u16 == generation as u16 {
+            Some(self.0 & EPOCH_MAX)
+        } else {
+            None
+        }
     }
 }
 

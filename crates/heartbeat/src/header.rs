@@ -102,7 +102,11 @@ pub(crate) const FORMAT: Format = Format {
 fn clear_keepers(region: &Region) {
     let places = Places::of(region.capacity());
     // The copy was checked to be a whole table before it is revived.
-    for slot in region.slice::<Slot>(places.slots, region.capacity()).into_iter().flatten() {
+    for slot in region
+        .slice::<Slot>(places.slots, region.capacity())
+        .into_iter()
+        .flatten()
+    {
         slot.disarm();
     }
 }

@@ -89,7 +89,10 @@ impl Label {
     /// [`HeartbeatError::Label`] when it is too long or contains NUL.
     pub fn new(text: &str) -> Result<Self, HeartbeatError> {
         if text.len() > LABEL_LEN_MAX || text.bytes().any(|byte| byte == 0) {
-            return Err(HeartbeatError::Label { len: text.len(), limit: LABEL_LEN_MAX });
+            return Err(HeartbeatError::Label {
+                len: text.len(),
+                limit: LABEL_LEN_MAX,
+            });
         }
         let mut words = [0; LABEL_WORDS];
         for (word, chunk) in words.iter_mut().zip(text.as_bytes().chunks(8)) {
@@ -104,7 +107,10 @@ impl Label {
 
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let len = bytes
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..len]).into_owned()
     }
 }
@@ -125,11 +131,16 @@ impl IdentityLine {
     /// Writes the line; only inside the slot's sequence lock.
     pub(crate) fn fill(&self, generation: u32, registration: &Registration) {
         // Relaxed, all of them: inside the sequence lock, and published by the claim word.
-        self.start_ticks.store(registration.start_ticks, Ordering::Relaxed);
-        self.pid_namespace.store(registration.pid_namespace, Ordering::Relaxed);
-        self.time_namespace.store(registration.time_namespace, Ordering::Relaxed);
-        self.generation.store(u64::from(generation), Ordering::Relaxed);
-        self.registered_epoch.store(registration.epoch, Ordering::Relaxed);
+        self.start_ticks
+            .store(registration.start_ticks, Ordering::Relaxed);
+        self.pid_namespace
+            .store(registration.pid_namespace, Ordering::Relaxed);
+        self.time_namespace
+            .store(registration.time_namespace, Ordering::Relaxed);
+        self.generation
+            .store(u64::from(generation), Ordering::Relaxed);
+        self.registered_epoch
+            .store(registration.epoch, Ordering::Relaxed);
         self.set_label(registration.profile.label);
     }
 

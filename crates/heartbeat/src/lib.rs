@@ -20,6 +20,8 @@ mod handle;
 #[cfg(not(bumpless_loom))]
 mod header;
 #[cfg(not(bumpless_loom))]
+mod observe;
+#[cfg(not(bumpless_loom))]
 mod register;
 mod snapshot;
 #[cfg(not(bumpless_loom))]

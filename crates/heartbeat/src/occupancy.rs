@@ -20,7 +20,11 @@ impl<'a> Occupancy<'a> {
     /// Puts the two levels together; `words` has a bit for each of `capacity` slots.
     #[must_use]
     pub fn new(summary: &'a [AtomicU64], words: &'a [AtomicU64], capacity: u32) -> Self {
-        Self { summary, words, capacity }
+        Self {
+            summary,
+            words,
+            capacity,
+        }
     }
 
     /// Says that `slot` is about to be claimed. Only with its byte lock held.
@@ -52,28 +56,34 @@ impl<'a> Occupancy<'a> {
     /// The slots whose bit is set, in rising order.
     pub fn iter(self) -> impl Iterator<Item = u32> + 'a {
         let capacity = self.capacity;
-        self.summary.iter().zip(0_u32..).flat_map(move |(summary, high)| {
-            // Relaxed, both levels: a hint.
-            bits(summary.load(Ordering::Relaxed)).flat_map(move |middle| {
-                let word = high * 64 + middle;
-                let found = self.words.get(word as usize);
-                bits(found.map_or(0, |word| word.load(Ordering::Relaxed)))
-                    .map(move |low| word * 64 + low)
-                    // Bits beyond the capacity are somebody's damage.
-                    .filter(move |slot| *slot < capacity)
+        self.summary
+            .iter()
+            .zip(0_u32..)
+            .flat_map(move |(summary, high)| {
+                // Relaxed, both levels: a hint.
+                bits(summary.load(Ordering::Relaxed)).flat_map(move |middle| {
+                    let word = high * 64 + middle;
+                    let found = self.words.get(word as usize);
+                    bits(found.map_or(0, |word| word.load(Ordering::Relaxed)))
+                        .map(move |low| word * 64 + low)
+                        // Bits beyond the capacity are somebody's damage.
+                        .filter(move |slot| *slot < capacity)
+                })
             })
-        })
     }
 
     /// The slots whose bit is clear, in rising order.
     pub fn iter_clear(self) -> impl Iterator<Item = u32> + 'a {
         let capacity = self.capacity;
-        self.words.iter().zip(0_u32..).flat_map(move |(word, high)| {
-            // Relaxed: a hint.
-            bits(!word.load(Ordering::Relaxed))
-                .map(move |low| high * 64 + low)
-                .take_while(move |slot| *slot < capacity)
-        })
+        self.words
+            .iter()
+            .zip(0_u32..)
+            .flat_map(move |(word, high)| {
+                // Relaxed: a hint.
+                bits(!word.load(Ordering::Relaxed))
+                    .map(move |low| high * 64 + low)
+                    .take_while(move |slot| *slot < capacity)
+            })
     }
 }
 
@@ -102,7 +112,11 @@ mod tests {
         occupancy.clear(63);
         assert!(occupancy.iter().eq([0, 64, 129]));
         assert_eq!(occupancy.iter_clear().count(), 127);
-        assert!(occupancy.iter_clear().all(|slot| slot < 130 && ![0, 64, 129].contains(&slot)));
+        assert!(
+            occupancy
+                .iter_clear()
+                .all(|slot| slot < 130 && ![0, 64, 129].contains(&slot))
+        );
     }
 
     #[test]

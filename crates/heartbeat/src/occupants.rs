@@ -53,7 +53,10 @@ impl Occupants {
     pub fn new(capacity: u32, mut found: Vec<Occupant>) -> Self {
         found.sort_by_key(|occupant| (occupant.registered_epoch, occupant.slot));
         found.truncate(SHOWN_MAX);
-        Self { capacity, oldest: found }
+        Self {
+            capacity,
+            oldest: found,
+        }
     }
 }
 
@@ -61,13 +64,22 @@ impl fmt::Display for Occupants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "all {} slots are taken", self.capacity)?;
         for (index, occupant) in self.oldest.iter().enumerate() {
-            let Occupant { slot, pid, obstacle, .. } = occupant;
+            let Occupant {
+                slot,
+                pid,
+                obstacle,
+                ..
+            } = occupant;
             f.write_str(if index == 0 { "; oldest: " } else { "; " })?;
             match obstacle {
                 Obstacle::Owned => write!(f, "slot {slot}: pid {pid}")?,
                 Obstacle::Locked => write!(f, "slot {slot}: pid {pid}, locked")?,
                 Obstacle::Units(units) => {
-                    write!(f, "slot {slot}: dead, {} units not acknowledged", units.len())?;
+                    write!(
+                        f,
+                        "slot {slot}: dead, {} units not acknowledged",
+                        units.len()
+                    )?;
                 }
                 Obstacle::Retired => write!(f, "slot {slot}: retired")?,
                 Obstacle::Damaged => write!(f, "slot {slot}: damaged, quarantined")?,

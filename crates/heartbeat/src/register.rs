@@ -14,7 +14,7 @@
 use std::sync::MutexGuard;
 
 use bumpless_substrate::claim::{Claim, ClaimState, GENERATION_MAX};
-use bumpless_substrate::identity::ProcessIdentity;
+use bumpless_substrate::identity::{self, ProcessIdentity};
 use bumpless_substrate::locks::LockState;
 use bumpless_substrate::proof::{Proof, prove_by_pid};
 use bumpless_substrate::sync::Ordering;
@@ -67,7 +67,7 @@ impl HeartbeatTable {
         if self.epoch().is_superseded() {
             return Err(self.replaced());
         }
-        let me = self.whoami()?;
+        let me = identity::current()?;
         let mut held = self.local();
         let occupancy = self.occupancy();
         let mut occupants = Vec::new();
@@ -127,7 +127,9 @@ impl HeartbeatTable {
         let (Some(cells), Ok(index)) = (self.cells(slot), u32::try_from(slot)) else {
             return Proof::Unknown;
         };
-        let Ok(lock) = self.lock_state(index) else { return Proof::Unknown };
+        let Ok(lock) = self.lock_state(index) else {
+            return Proof::Unknown;
+        };
         self.prove_with(cells, claim, lock)
     }
 
@@ -171,7 +173,9 @@ impl HeartbeatTable {
         effort: Effort,
         held: &MutexGuard<'_, Vec<Handle>>,
     ) -> Result<core::result::Result<Handle, Obstacle>> {
-        let Some(cells) = self.cells(slot as usize) else { return Ok(Err(Obstacle::Damaged)) };
+        let Some(cells) = self.cells(slot as usize) else {
+            return Ok(Err(Obstacle::Damaged));
+        };
         let seen = cells.slot.peek_claim();
         let vacant = matches!(seen.state(), Some(ClaimState::Free | ClaimState::Released));
         if seen.state().is_none() {
@@ -224,7 +228,9 @@ impl HeartbeatTable {
             Claimable::Damaged(_) => return Ok(Err(Obstacle::Damaged)),
         }
         self.occupancy().set(slot);
-        let Ok(claiming) = cells.slot.claim(seen, me.pid) else { return Ok(Err(Obstacle::Locked)) };
+        let Ok(claiming) = cells.slot.claim(seen, me.pid) else {
+            return Ok(Err(Obstacle::Locked));
+        };
         let registration = Registration {
             profile,
             epoch: self.global_epoch(),
@@ -233,21 +239,34 @@ impl HeartbeatTable {
             time_namespace: me.time_namespace,
         };
         cells.slot.fill(claiming, cells.identity, &registration);
-        let live = cells.slot.publish(claiming).map_err(|found| HeartbeatError::Damaged {
-            slot: slot as usize,
-            found: format!("{found:?}"),
-        })?;
+        let live = cells
+            .slot
+            .publish(claiming)
+            .map_err(|found| HeartbeatError::Damaged {
+                slot: slot as usize,
+                found: format!("{found:?}"),
+            })?;
         // Relaxed: whoever is woken by it looks at the claims.
         self.header().doorbell.fetch_add(1, Ordering::Relaxed);
-        Ok(Ok(Handle { live, slot, table: self.tag }))
+        Ok(Ok(Handle {
+            live,
+            slot,
+            table: self.tag,
+        }))
     }
 
     fn occupant(&self, slot: u32, obstacle: Obstacle) -> Occupant {
         let cells = self.cells(slot as usize);
         let pid = cells.map_or(0, |cells| cells.slot.peek_claim().pid());
-        let registered_epoch =
-            self.identity(slot).map_or(u64::MAX, |identity| identity.registration.epoch);
-        Occupant { slot, pid, registered_epoch, obstacle }
+        let registered_epoch = self
+            .identity(slot)
+            .map_or(u64::MAX, |identity| identity.registration.epoch);
+        Occupant {
+            slot,
+            pid,
+            registered_epoch,
+            obstacle,
+        }
     }
 }
 
@@ -265,4 +284,3 @@ fn prove_owner(cells: SlotCells<'_>, claim: Claim) -> Proof {
         _ => Proof::Unknown,
     }
 }
-

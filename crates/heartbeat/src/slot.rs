@@ -118,7 +118,10 @@ impl Slot {
         if self.claim.peek() != live || self.work[0].peek().is_fenced() {
             return Err(self.not_owned(live));
         }
-        self.epoch.store(Beat::new(live.generation(), epoch).bits(), Ordering::Relaxed);
+        self.epoch.store(
+            Beat::new(live.generation(), epoch).bits(),
+            Ordering::Relaxed,
+        );
         Ok(())
     }
 
@@ -161,14 +164,17 @@ impl Slot {
         for word in &self.work {
             word.fence_own();
         }
-        self.claim.release(live).map_err(|found| SlotError::Stale { found })?;
+        self.claim
+            .release(live)
+            .map_err(|found| SlotError::Stale { found })?;
         Ok(self.units(live.generation()))
     }
 
     /// Changes the role under the sequence lock. One thread of the owner at a time.
     pub fn set_role(&self, role: SlotRole) {
         // Relaxed: inside the sequence lock.
-        self.seq.write(|| self.role.store(role.into(), Ordering::Relaxed));
+        self.seq
+            .write(|| self.role.store(role.into(), Ordering::Relaxed));
     }
 
     /// Changes the label under the sequence lock. One thread of the owner at a time.
@@ -196,7 +202,11 @@ impl Slot {
     #[cold]
     fn not_owned(&self, live: Claim) -> SlotError {
         let found = self.claim.peek();
-        if found == live { SlotError::Fenced } else { SlotError::Stale { found } }
+        if found == live {
+            SlotError::Fenced
+        } else {
+            SlotError::Stale { found }
+        }
     }
 }
 
@@ -222,8 +232,10 @@ impl Slot {
         let generation = claiming.generation();
         self.seq.write(|| {
             // Relaxed: inside the sequence lock, and published by `publish`.
-            self.role.store(registration.profile.role.into(), Ordering::Relaxed);
-            self.grace.store(registration.profile.grace_epochs, Ordering::Relaxed);
+            self.role
+                .store(registration.profile.role.into(), Ordering::Relaxed);
+            self.grace
+                .store(registration.profile.grace_epochs, Ordering::Relaxed);
             identity.fill(generation, registration);
         });
         // Relaxed, as the words below: published by `publish`.
@@ -269,7 +281,11 @@ impl Slot {
             }
             left = left.with_word(index, work.units());
         }
-        if left.is_empty() { Claimable::Yes } else { Claimable::UnitsLeft(left) }
+        if left.is_empty() {
+            Claimable::Yes
+        } else {
+            Claimable::UnitsLeft(left)
+        }
     }
 
     /// Fences the words of an owner that is *proven gone* and says whether its slot may be claimed.
@@ -404,7 +420,9 @@ impl Slot {
                 return Observed::Consistent(snapshot);
             }
         }
-        Observed::InTransition { pid: self.claim.peek().pid() }
+        Observed::InTransition {
+            pid: self.claim.peek().pid(),
+        }
     }
 
     /// One look at the fields of `claim`; `None` when a word is of another generation.
@@ -434,6 +452,7 @@ impl Slot {
     /// What the owner says of itself: the cold line, once, if nobody is writing it.
     #[must_use]
     pub fn identity(&self, line: &IdentityLine, tries: u32) -> Option<OwnerIdentity> {
-        self.seq.read(tries, || line.read(self.peek_role(), self.grace_epochs()))
+        self.seq
+            .read(tries, || line.read(self.peek_role(), self.grace_epochs()))
     }
 }

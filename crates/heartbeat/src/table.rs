@@ -13,26 +13,19 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bumpless_substrate::identity::ProcessIdentity;
-use bumpless_substrate::locks::SlotLocks;
 use bumpless_substrate::region::{Access, Born, PathState, Region};
 use bumpless_substrate::sync::AtomicU64;
 use bumpless_substrate::view::View;
 
 use crate::cells::SlotCells;
-use crate::epoch::TableEpoch;
 use crate::error::HeartbeatError;
-use crate::handle::{Handle, SlotIndex};
+use crate::handle::Handle;
 use crate::header::{CAPACITY_MAX, FORMAT, HEADER, Places, TableHeader};
-use crate::identity_line::{IdentityLine, Label, OwnerIdentity};
-use crate::occupancy::Occupancy;
+use crate::identity_line::{IdentityLine, Label};
 use crate::slot::{Slot, SlotError};
-use crate::snapshot::{HeartbeatSnapshot, Observed, SlotRole};
+use crate::snapshot::SlotRole;
 use crate::unit::Unit;
 use crate::verdict_line::VerdictLine;
-
-/// How often `observe` looks before it says "in transition".
-const OBSERVE_TRIES: u32 = 64;
 
 /// The result of a table's operation.
 pub type Result<T> = core::result::Result<T, HeartbeatError>;
@@ -58,8 +51,8 @@ pub type Result<T> = core::result::Result<T, HeartbeatError>;
 pub struct HeartbeatTable {
     pub(crate) region: Arc<Region>,
     pub(crate) header: View<TableHeader>,
-    summary: View<AtomicU64>,
-    occupancy: View<AtomicU64>,
+    pub(crate) summary: View<AtomicU64>,
+    pub(crate) occupancy: View<AtomicU64>,
     pub(crate) slots: View<Slot>,
     pub(crate) identities: View<IdentityLine>,
     pub(crate) verdicts: View<VerdictLine>,
@@ -142,7 +135,8 @@ impl HeartbeatTable {
     pub fn reset(path: impl AsRef<Path>, capacity: usize) -> Result<Self> {
         let path = path.as_ref();
         let capacity = checked_capacity(path, capacity)?;
-        let (region, old) = Region::reset(path, &FORMAT, capacity, Access::Private, |_| {})?;
+        let (region, old) =
+            Region::reset(path, &FORMAT, capacity, Access::Private, |_| {}, |_, _| {})?;
         if let Some(old) = old {
             old.at::<TableHeader>(HEADER)?.epoch.supersede();
         }
@@ -181,8 +175,13 @@ impl HeartbeatTable {
     pub fn beat(&self, handle: Handle) -> Result<()> {
         let slot = self.owned(handle)?;
         let epoch = self.epoch();
-        slot.beat(handle.live, epoch.epoch()).map_err(|error| self.named(handle, None, error))?;
-        if epoch.is_superseded() { Err(self.replaced()) } else { Ok(()) }
+        slot.beat(handle.live, epoch.epoch())
+            .map_err(|error| self.named(handle, None, error))?;
+        if epoch.is_superseded() {
+            Err(self.replaced())
+        } else {
+            Ok(())
+        }
     }
 
     /// Puts a unit in flight; to be called *before* the unit is taken from wherever it waits. Cost:
@@ -237,7 +236,9 @@ impl HeartbeatTable {
     /// [`HeartbeatError::StaleHandle`].
     pub fn set_grace(&self, handle: Handle, grace_epochs: u16) -> Result<()> {
         let held = self.local();
-        self.still_registered(&held, handle)?.slot.set_grace(grace_epochs);
+        self.still_registered(&held, handle)?
+            .slot
+            .set_grace(grace_epochs);
         Ok(())
     }
 
@@ -268,7 +269,11 @@ impl HeartbeatTable {
             return HeartbeatError::SlotOutOfRange { slot, capacity };
         }
         let found = "another table than the one that gave the handle".to_owned();
-        HeartbeatError::StaleHandle { slot: handle.slot(), generation: handle.generation(), found }
+        HeartbeatError::StaleHandle {
+            slot: handle.slot(),
+            generation: handle.generation(),
+            found,
+        }
     }
 
     #[cold]
@@ -281,9 +286,11 @@ impl HeartbeatTable {
         let (slot, generation) = (handle.slot(), handle.generation());
         let unit = unit.map_or(0, Unit::index);
         match error {
-            SlotError::Stale { found } => {
-                HeartbeatError::StaleHandle { slot, generation, found: format!("{found:?}") }
-            }
+            SlotError::Stale { found } => HeartbeatError::StaleHandle {
+                slot,
+                generation,
+                found: format!("{found:?}"),
+            },
             SlotError::Fenced => HeartbeatError::Fenced { slot, generation },
             SlotError::AlreadyMarked => HeartbeatError::AlreadyMarked { slot, unit },
             SlotError::NotMarked => HeartbeatError::NotMarked { slot, unit },
@@ -318,154 +325,6 @@ impl HeartbeatTable {
             Some(cells) if held.contains(&handle) && found == handle.live => Ok(cells),
             _ => Err(self.named(handle, None, SlotError::Stale { found })),
         }
-    }
-}
-
-/// The observers' operations: no write, no lock, no wait.
-impl HeartbeatTable {
-    /// How many slots the table has.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// The table's path, as it was opened.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.region.path()
-    }
-
-    /// What this table has in common with no other: part of every unit's name.
-    #[must_use]
-    pub fn creation_id(&self) -> u64 {
-        self.region.creation_id()
-    }
-
-    /// The epoch: how often a primary watchdog has scanned.
-    #[must_use]
-    pub fn global_epoch(&self) -> u64 {
-        self.epoch().epoch()
-    }
-
-    /// Advances the epoch by one and returns it. For the one ticker of a table that no watchdog scans;
-    /// a watchdog's scan ticks by itself.
-    ///
-    /// # Errors
-    /// [`HeartbeatError::ReadOnly`].
-    pub fn tick_global_epoch(&self) -> Result<u64> {
-        self.writable()?;
-        let mut seen = self.epoch();
-        loop {
-            // Not bounded by a count: each failure is another ticker's success, and the epoch stops
-            // at its end.
-            match self.header[0].epoch.tick(seen) {
-                Ok(now) => return Ok(now.epoch()),
-                Err(now) => seen = now,
-            }
-        }
-    }
-
-    /// A consistent look at a slot, "vacant", or "in transition" by whom. Bounded, never waits.
-    #[must_use]
-    pub fn observe(&self, slot: impl SlotIndex) -> Observed {
-        match self.slots.get(slot.slot_index()) {
-            Some(slot) => slot.observe(OBSERVE_TRIES),
-            None => Observed::Vacant,
-        }
-    }
-
-    /// A consistent look at a slot; `None` when it is vacant, in transition, or beyond the table
-    /// ([`observe`](Self::observe) tells these apart).
-    #[must_use]
-    pub fn snapshot(&self, slot: impl SlotIndex) -> Option<HeartbeatSnapshot> {
-        match self.observe(slot) {
-            Observed::Consistent(snapshot) => Some(snapshot),
-            Observed::Vacant | Observed::InTransition { .. } => None,
-        }
-    }
-
-    /// What the owner of a slot says of itself, if somebody owns it.
-    #[must_use]
-    pub fn identity(&self, slot: impl SlotIndex) -> Option<OwnerIdentity> {
-        let cells = self.cells(slot.slot_index())?;
-        let claim = cells.slot.claimed_by();
-        let identity = cells.slot.identity(cells.identity, OBSERVE_TRIES)?;
-        (claim.is_live() && identity.generation == claim.generation()).then_some(identity)
-    }
-
-    /// Every registered slot, with its index, in rising order.
-    pub fn iter_live(&self) -> impl Iterator<Item = (usize, HeartbeatSnapshot)> + '_ {
-        self.occupancy()
-            .iter()
-            .filter_map(|slot| Some((slot as usize, self.snapshot(slot)?)))
-    }
-
-    /// The first registered slot with this label.
-    #[must_use]
-    pub fn find_by_label(&self, label: &str) -> Option<usize> {
-        let label = Label::new(label).ok()?;
-        self.occupancy().iter().map(|slot| slot as usize).find(|slot| {
-            self.identity(*slot).is_some_and(|found| found.registration.profile.label == label)
-        })
-    }
-}
-
-/// What the layers above work on. They judge; this crate only keeps the words.
-impl HeartbeatTable {
-    /// The header's words.
-    #[must_use]
-    pub fn header(&self) -> &TableHeader {
-        &self.header[0]
-    }
-
-    /// The epoch word: epoch and SUPERSEDED.
-    #[must_use]
-    #[inline]
-    pub fn epoch(&self) -> TableEpoch {
-        self.header[0].epoch.now()
-    }
-
-    /// Which slots may be in use.
-    #[must_use]
-    pub fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.summary, &self.occupancy, self.region.capacity())
-    }
-
-    /// The lines of a slot; `None` beyond the table.
-    #[must_use]
-    #[inline]
-    pub fn cells(&self, slot: usize) -> Option<SlotCells<'_>> {
-        Some(SlotCells {
-            slot: self.slots.get(slot)?,
-            identity: self.identities.get(slot)?,
-            verdict: self.verdicts.get(slot)?,
-        })
-    }
-
-    /// Whether the path still names this table; if not, every later beat is told. The primary
-    /// watchdog's duty, once per scan. Cost: one system call.
-    ///
-    /// # Errors
-    /// [`HeartbeatError::ReadOnly`]; [`HeartbeatError::Region`] when the path cannot be looked at.
-    pub fn check_path(&self) -> Result<PathState> {
-        self.writable()?;
-        let state = self.region.path_state()?;
-        if state != PathState::Current && !self.epoch().is_superseded() {
-            self.header[0].epoch.supersede();
-        }
-        Ok(state)
-    }
-
-    /// # Errors
-    /// [`HeartbeatError::ReadOnly`].
-    pub(crate) fn writable(&self) -> Result<&SlotLocks> {
-        self.region
-            .locks()
-            .ok_or_else(|| HeartbeatError::ReadOnly { path: self.region.path().to_owned() })
-    }
-
-    pub(crate) fn whoami(&self) -> Result<ProcessIdentity> {
-        Ok(ProcessIdentity::current()?)
     }
 }
 

@@ -179,7 +179,10 @@ mod tests {
             (Unit::try_from(-1_i32), -1),
             (Unit::try_from(u64::MAX), i128::from(u64::MAX)),
         ] {
-            assert_eq!(result.unwrap_err().to_string(), format!("unit {number}: the limit is 127"));
+            assert_eq!(
+                result.unwrap_err().to_string(),
+                format!("unit {number}: the limit is 127")
+            );
         }
     }
 }

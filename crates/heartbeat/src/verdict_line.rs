@@ -203,7 +203,8 @@ mod tests {
         assert_eq!((line.deaths().recorded(), line.deaths().waiting()), (0, 1));
         assert_eq!(line.acknowledge(0), 1);
 
-        line.deaths.store(Deaths::new(9, WAITING_MAX, 0).0, Ordering::Relaxed);
+        line.deaths
+            .store(Deaths::new(9, WAITING_MAX, 0).0, Ordering::Relaxed);
         assert!(line.record_death(dead(10)));
         assert_eq!(line.deaths().waiting(), WAITING_MAX);
     }

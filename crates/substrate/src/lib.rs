@@ -12,7 +12,6 @@ pub mod identity;
 pub mod layout;
 #[cfg(not(bumpless_loom))]
 pub mod locks;
-#[cfg(not(bumpless_loom))]
 pub mod proof;
 #[cfg(not(bumpless_loom))]
 pub mod region;
@@ -20,4 +19,6 @@ pub mod seqlock;
 #[cfg(not(bumpless_loom))]
 pub mod shared_atomic;
 pub mod sync;
+#[cfg(not(bumpless_loom))]
+pub mod view;
 pub mod work;

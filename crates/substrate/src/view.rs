@@ -58,6 +58,8 @@ unsafe impl<T: Shared> Sync for View<T> {}
 
 impl<T: Shared> fmt::Debug for View<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("View")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
     }
 }

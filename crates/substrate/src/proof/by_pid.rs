@@ -1,4 +1,4 @@
-//! Proof that a process is gone, or that it lives; never a guess.
+//! Proof by process id: what the kernel says of the process that has the id now.
 //!
 //! Contract: `Gone` and `Alive` are only said of the very process that the identity names. A
 //! zombie is gone, reaped or not; a process whose first thread has ended lives as long as its other
@@ -11,18 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::Proof;
 use crate::identity::{self, ProcessIdentity};
-
-/// Whether a process is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// It was seen to live.
-    Alive,
-    /// It has ended, and never comes back.
-    Gone,
-    /// Neither can be proved from here.
-    Unknown,
-}
 
 /// Asks the kernel about a process: about 6 us, for suspects alone.
 ///
