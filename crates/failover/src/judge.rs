@@ -10,8 +10,8 @@ use bumpless_heartbeat::slot::{FenceOutcome, Slot};
 use bumpless_heartbeat::{HeartbeatSnapshot, UnitSet};
 use bumpless_substrate::claim::{Claim, ClaimState};
 
-use bumpless_substrate::proof::Proof;
 use crate::verdict::Verdict;
+use bumpless_substrate::proof::Proof;
 
 /// How far ahead of the scan's epoch a beat may be: other watchdogs may have ticked since the scan
 /// began. Further ahead is damage, and no beat.
@@ -95,7 +95,12 @@ impl Finding {
     fn fenced(self, slot: &Slot, units: UnitSet) -> Self {
         let decision = slot.peek_decision(self.claim.generation());
         let is_acknowledged = decision.is_some_and(|work| work.is_acked());
-        Self { units, is_fenced: true, is_acknowledged, ..self }
+        Self {
+            units,
+            is_fenced: true,
+            is_acknowledged,
+            ..self
+        }
     }
 
     /// The finding as a snapshot of the slot at the time of the fence.
@@ -147,7 +152,9 @@ fn judge_live(
     let generation = claim.generation();
     let beat = slot.peek_beat();
     let lag_epochs = seen.lag(generation, scan.epoch, beat.epoch_of(generation));
-    let is_fenced = slot.peek_decision(generation).is_some_and(|work| work.is_fenced());
+    let is_fenced = slot
+        .peek_decision(generation)
+        .is_some_and(|work| work.is_fenced());
     if lag_epochs == 0 && !is_fenced {
         return (0, None);
     }
@@ -159,7 +166,10 @@ fn judge_live(
     let proof = witness.prove(claim);
     let verdict = match proof {
         Proof::Gone => Verdict::Died,
-        Proof::Alive | Proof::Unknown if is_late => Verdict::Silent { lag_epochs, grace_epochs },
+        Proof::Alive | Proof::Unknown if is_late => Verdict::Silent {
+            lag_epochs,
+            grace_epochs,
+        },
         // Late within the grace; or fenced by itself and about to release.
         Proof::Alive | Proof::Unknown => return (lag_epochs, None),
     };
@@ -171,7 +181,9 @@ fn judge_live(
     if !unchanged || !witness.still_primary() {
         return (lag_epochs, None);
     }
-    let FenceOutcome::Fenced(units) = slot.fence(generation) else { return (lag_epochs, None) };
+    let FenceOutcome::Fenced(units) = slot.fence(generation) else {
+        return (lag_epochs, None);
+    };
     if proof == Proof::Gone {
         witness.record_death(claim);
     }
@@ -201,9 +213,7 @@ fn judge_claiming(
 ) -> (u64, Option<Finding>) {
     let lag_epochs = seen.lag(claim.generation(), scan.epoch, None);
     // A claimer holds the lock for as long as it is claiming; the claim is read again after the lock.
-    if witness.lock_is_free()
-        && witness.prove(claim) == Proof::Gone
-        && slot.still_claimed_as(claim)
+    if witness.lock_is_free() && witness.prove(claim) == Proof::Gone && slot.still_claimed_as(claim)
     {
         witness.record_death(claim);
         let finding = Finding::new(claim, Verdict::Died, Proof::Gone, seen);
@@ -211,7 +221,10 @@ fn judge_claiming(
     }
     let verdict = Verdict::InTransition { pid: claim.pid() };
     let is_late = lag_epochs > grace(slot, scan);
-    (lag_epochs, is_late.then(|| Finding::new(claim, verdict, Proof::Unknown, seen)))
+    (
+        lag_epochs,
+        is_late.then(|| Finding::new(claim, verdict, Proof::Unknown, seen)),
+    )
 }
 
 /// How many epochs the owner may miss; at least one.
@@ -227,7 +240,10 @@ impl Seen {
     #[inline]
     fn lag(&mut self, generation: u32, now: u64, beat: Option<u64>) -> u64 {
         if self.generation != generation {
-            *self = Self { generation, epoch: now };
+            *self = Self {
+                generation,
+                epoch: now,
+            };
         }
         if let Some(beat) = beat
             && beat > self.epoch

@@ -1,5 +1,25 @@
 //! Layer 2 of bumpless: who is late, who is dead, and who gets their work.
+//!
+//! A [`FailoverWatchdog`] scans a [`HeartbeatTable`](bumpless_heartbeat::HeartbeatTable), fences the
+//! owners that are dead or silent, and reports their unfinished units until they are acknowledged.
 #![forbid(unsafe_code)]
 
+#[cfg(not(bumpless_loom))]
+mod acknowledge;
 pub mod judge;
-pub mod verdict;
+#[cfg(not(bumpless_loom))]
+mod lease;
+#[cfg(not(bumpless_loom))]
+mod report;
+mod verdict;
+#[cfg(not(bumpless_loom))]
+mod watchdog;
+
+#[cfg(not(bumpless_loom))]
+pub use acknowledge::{AcknowledgeError, Acknowledged};
+pub use judge::OnSilence;
+#[cfg(not(bumpless_loom))]
+pub use report::{ReclaimReport, SlotRef, Standing, UnitName};
+pub use verdict::Verdict;
+#[cfg(not(bumpless_loom))]
+pub use watchdog::{DEFAULT_GRACE_EPOCHS, FailoverWatchdog};

@@ -38,7 +38,10 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Died => f.write_str("died"),
-            Self::Silent { lag_epochs, grace_epochs } => {
+            Self::Silent {
+                lag_epochs,
+                grace_epochs,
+            } => {
                 write!(f, "silent: lag {lag_epochs} epochs > grace {grace_epochs}")
             }
             Self::Released => f.write_str("released with units in flight"),
@@ -54,7 +57,10 @@ mod tests {
 
     #[test]
     fn a_silent_verdict_gives_value_and_limit() {
-        let verdict = Verdict::Silent { lag_epochs: 7, grace_epochs: 3 };
+        let verdict = Verdict::Silent {
+            lag_epochs: 7,
+            grace_epochs: 3,
+        };
         assert_eq!(verdict.to_string(), "silent: lag 7 epochs > grace 3");
     }
 }

@@ -35,6 +35,12 @@ impl HeartbeatTable {
         self.region.path()
     }
 
+    /// Whether it was opened to look only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.region.is_read_only()
+    }
+
     /// What this table has in common with no other: part of every unit's name.
     #[must_use]
     pub fn creation_id(&self) -> u64 {

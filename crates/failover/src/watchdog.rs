@@ -1,0 +1,324 @@
+//! The watchdog: one pass over a table, as often as its user likes.
+//!
+//! Contract: a scan ticks the table's epoch by exactly one, judges every slot that may be in use,
+//! fences who is dead or silent, and reports what is thereby handed back, again and again until it is
+//! acknowledged. It never waits. It has no period of its own: lateness is counted in scans.
+//!
+//! ```text
+//!   lease ─ path check ─ tick ─ judge each occupied slot ─ deaths recorded by recyclers ─ report
+//! ```
+
+use std::sync::{Mutex, PoisonError};
+
+use bumpless_heartbeat::{HeartbeatSnapshot, HeartbeatTable, SlotCells, SlotRole, Unit, UnitSet};
+use bumpless_substrate::claim::Claim;
+use bumpless_substrate::locks::LockState;
+use bumpless_substrate::proof::Proof;
+use bumpless_substrate::region::PathState;
+use bumpless_substrate::sync::Ordering;
+
+use crate::judge::{Finding, OnSilence, Scan, Seen, Witness, judge};
+use crate::lease;
+use crate::report::{ReclaimReport, SlotRef, Standing};
+use crate::verdict::Verdict;
+
+/// The grace of a watchdog made by [`FailoverWatchdog::new`], in epochs.
+pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
+
+/// All verdict lines are looked at once in so many scans, whatever the hint says: a recycler that died
+/// between recording a death and saying so is made good then.
+const LINES_ROUND_SCANS: u64 = 256;
+
+/// Watches a borrowed table.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("workers.tbl");
+/// use bumpless_failover::FailoverWatchdog;
+/// use bumpless_heartbeat::HeartbeatTable;
+///
+/// let table = HeartbeatTable::create(&path, 64)?;
+/// let worker = table.register(std::process::id())?;
+/// table.mark_in_flight(worker, 5_u8)?;
+///
+/// let watchdog = FailoverWatchdog::with_grace(&table, 3);
+/// let report = (0..5).map(|_| watchdog.scan()).last().unwrap(); // and not one beat
+/// let (slot, snapshot) = report.dead_slots[0];
+/// assert!(slot.to_string().ends_with("silent: lag 4 epochs > grace 3"));
+/// for unit in FailoverWatchdog::iter_in_flight_bits(snapshot.in_flight_bitmap) {
+///     assert_eq!(unit.index(), 5); // give it to somebody else
+/// }
+/// watchdog.clear_dead_bitmap(slot)?; // now it is not reported again
+/// assert!(table.clear_in_flight(worker, 5_u8).is_err()); // the late one cannot commit it
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct FailoverWatchdog<'t> {
+    table: &'t HeartbeatTable,
+    grace_epochs: u64,
+    on_silence: OnSilence,
+    memory: Mutex<Memory>,
+}
+
+/// What one watchdog remembers between its scans.
+#[derive(Debug)]
+struct Memory {
+    /// The term it took at its first scan.
+    term: Option<u32>,
+    /// By slot.
+    seen: Vec<Seen>,
+    /// The header's hint at the last look at the verdict lines.
+    deaths_hint: u64,
+    /// Whether that look found deaths that nobody acknowledged.
+    deaths_waiting: bool,
+    scans: u64,
+}
+
+impl<'t> FailoverWatchdog<'t> {
+    /// A watchdog with a grace of [`DEFAULT_GRACE_EPOCHS`].
+    #[must_use]
+    pub fn new(table: &'t HeartbeatTable) -> Self {
+        Self::with_grace(table, DEFAULT_GRACE_EPOCHS)
+    }
+
+    /// A watchdog that takes an owner for silent when it missed *more* than `grace_epochs` scans
+    /// (a grace of 0 counts as 1). A slot with a grace of its own is judged by that.
+    #[must_use]
+    pub fn with_grace(table: &'t HeartbeatTable, grace_epochs: u64) -> Self {
+        let memory = Memory {
+            term: None,
+            seen: vec![Seen::default(); table.capacity()],
+            deaths_hint: 0,
+            deaths_waiting: true,
+            scans: 0,
+        };
+        Self {
+            table,
+            grace_epochs,
+            on_silence: OnSilence::default(),
+            memory: Mutex::new(memory),
+        }
+    }
+
+    /// Chooses what silence leads to; by default the late owner is fenced.
+    #[must_use]
+    pub fn on_silence(self, on_silence: OnSilence) -> Self {
+        Self { on_silence, ..self }
+    }
+
+    /// The table it watches.
+    #[must_use]
+    pub fn table(&self) -> &'t HeartbeatTable {
+        self.table
+    }
+
+    /// One scan. Cost: three loads per live slot, a system call for the path, and some for suspects.
+    #[must_use = "what is not acknowledged is reported again"]
+    pub fn scan(&self) -> ReclaimReport {
+        let mut report = ReclaimReport::default();
+        self.scan_into(&mut report);
+        report
+    }
+
+    /// One scan into a report that is used again: no allocation once it has grown.
+    pub fn scan_into(&self, report: &mut ReclaimReport) {
+        report.clear();
+        // A thread that panicked inside left numbers that are still true.
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        report.new_global_epoch = self.table.global_epoch();
+        let Some(term) = self.lease(&mut memory) else {
+            return;
+        };
+        report.path_state = self
+            .table
+            .check_path()
+            .ok()
+            .filter(|state| *state != PathState::Current);
+        // A failure is another ticker: this scan's lags would count its epochs twice.
+        let header = self.table.header();
+        let Ok(now) = header.epoch.tick(self.table.epoch()) else {
+            return;
+        };
+        report.new_global_epoch = now.epoch();
+        report.standing = Standing::Primary;
+        let scan = Scan {
+            epoch: now.epoch(),
+            grace_epochs: self.grace_epochs,
+            on_silence: self.on_silence,
+        };
+        for slot in self.table.occupancy().iter() {
+            self.scan_slot(slot, term, &scan, &mut memory, report);
+        }
+        self.scan_deaths(term, &mut memory, report);
+    }
+
+    /// The units of a set, in rising order.
+    pub fn iter_in_flight_bits(units: UnitSet) -> impl Iterator<Item = Unit> {
+        units.iter()
+    }
+
+    /// Whether this watchdog is the primary one, and in which term; takes the first term it can get.
+    fn lease(&self, memory: &mut Memory) -> Option<u32> {
+        let word = &self.table.header().lease;
+        if self.table.is_read_only() {
+            return None;
+        }
+        let term = match memory.term {
+            Some(term) => term,
+            None => lease::take(word)?,
+        };
+        memory.term = Some(term);
+        (lease::current_term(word) == term).then_some(term)
+    }
+
+    #[inline]
+    fn scan_slot(
+        &self,
+        slot: u32,
+        term: u32,
+        scan: &Scan,
+        memory: &mut Memory,
+        report: &mut ReclaimReport,
+    ) {
+        let (Some(cells), Some(seen)) = (
+            self.table.cells(slot as usize),
+            memory.seen.get_mut(slot as usize),
+        ) else {
+            return;
+        };
+        let witness = TableWitness {
+            table: self.table,
+            cells,
+            slot,
+            term,
+        };
+        let (lag_epochs, finding) = judge(cells.slot, scan, seen, &witness);
+        report.largest_lag_epochs = report.largest_lag_epochs.max(lag_epochs);
+        if let Some(finding) = finding {
+            self.report(slot, term, cells, &finding, report);
+        }
+    }
+
+    /// Puts a finding into the report, if it is still to be told.
+    fn report(
+        &self,
+        slot: u32,
+        term: u32,
+        cells: SlotCells<'_>,
+        finding: &Finding,
+        report: &mut ReclaimReport,
+    ) {
+        let deaths = cells.verdict.deaths();
+        let slot_ref = SlotRef {
+            slot,
+            generation: finding.claim.generation(),
+            pid: finding.claim.pid(),
+            verdict: finding.verdict,
+            proof: finding.proof,
+            units: finding.units,
+            deaths: deaths.waiting(),
+            deaths_recorded: deaths.recorded(),
+            term,
+            creation_id: self.table.creation_id(),
+        };
+        let untold = !finding.units.is_empty()
+            || match finding.verdict {
+                Verdict::Died => slot_ref.deaths > 0,
+                Verdict::Silent { .. } => finding.is_fenced && !finding.is_acknowledged,
+                Verdict::Released | Verdict::InTransition { .. } | Verdict::Quarantined => false,
+            };
+        let handed_back = finding.is_fenced || finding.verdict == Verdict::Died;
+        if handed_back && untold {
+            report
+                .dead_slots
+                .push((slot_ref, finding.snapshot(cells.slot)));
+        } else if !handed_back {
+            report.suspects.push(slot_ref);
+        }
+    }
+
+    /// Deaths of owners whose slots are in use again: recorded by whoever recycled them.
+    fn scan_deaths(&self, term: u32, memory: &mut Memory, report: &mut ReclaimReport) {
+        // Relaxed: a hint; the round over all lines makes good what it misses.
+        let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
+        let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
+        memory.scans += 1;
+        if hint == memory.deaths_hint && !memory.deaths_waiting && !round {
+            return;
+        }
+        memory.deaths_hint = hint;
+        memory.deaths_waiting = false;
+        let judged = report.dead_slots.len();
+        for slot in 0..self.table.capacity() {
+            let Some(cells) = self.table.cells(slot) else {
+                continue;
+            };
+            let deaths = cells.verdict.deaths();
+            if deaths.waiting() == 0 {
+                continue;
+            }
+            memory.deaths_waiting = true;
+            // The judged slots came in rising order.
+            let told = report.dead_slots[..judged]
+                .binary_search_by_key(&slot, |(told, _)| told.slot as usize)
+                .is_ok();
+            if told {
+                continue;
+            }
+            let dead = cells.verdict.last_dead();
+            let slot_ref = SlotRef {
+                slot: slot as u32,
+                generation: deaths.generation(),
+                pid: dead.pid(),
+                verdict: Verdict::Died,
+                proof: Proof::Gone,
+                units: UnitSet::EMPTY,
+                deaths: deaths.waiting(),
+                deaths_recorded: deaths.recorded(),
+                term,
+                creation_id: self.table.creation_id(),
+            };
+            report.dead_slots.push((slot_ref, idle_dead(slot_ref)));
+        }
+    }
+}
+
+/// What is known of an owner whose slot is in use again.
+fn idle_dead(slot_ref: SlotRef) -> HeartbeatSnapshot {
+    HeartbeatSnapshot {
+        pid: slot_ref.pid,
+        generation: slot_ref.generation,
+        last_seen_epoch: 0,
+        in_flight_bitmap: UnitSet::EMPTY,
+        role: SlotRole::default(),
+        grace_epochs: 0,
+        is_fenced: true,
+    }
+}
+
+/// The real world, as a judgement sees it.
+struct TableWitness<'a> {
+    table: &'a HeartbeatTable,
+    cells: SlotCells<'a>,
+    slot: u32,
+    term: u32,
+}
+
+impl Witness for TableWitness<'_> {
+    fn lock_is_free(&self) -> bool {
+        matches!(self.table.lock_state(self.slot), Ok(LockState::Free))
+    }
+
+    fn prove(&self, claim: Claim) -> Proof {
+        self.table.prove(self.slot as usize, claim)
+    }
+
+    fn still_primary(&self) -> bool {
+        lease::current_term(&self.table.header().lease) == self.term
+    }
+
+    fn record_death(&self, claim: Claim) {
+        self.table.record_death(self.cells, claim);
+    }
+}
