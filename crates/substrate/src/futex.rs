@@ -7,8 +7,8 @@
 use core::time::Duration;
 
 use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags};
-use rustix::time::Timespec;
+use rustix::thread::futex::{self, Flags, Wait, WaitFlags, WaitvFlags};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::sync::AtomicU32;
 
@@ -52,4 +52,46 @@ pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     // The kernel reads a signed number. It refuses none of our words, so an error means nobody.
     let count = count.min(i32::MAX.unsigned_abs());
     futex::wake(word, Flags::empty(), count).map_or(0, |woken| u32::try_from(woken).unwrap_or(0))
+}
+
+/// The most words that [`wait_any`] can wait on: a limit of the kernel's.
+pub const WAIT_ANY_MAX: usize = 128;
+
+/// Sleeps until one of several words is woken or does not hold its expected value, for at most
+/// `timeout`. One wake wakes one sleeper: who has seen a word change wakes the word again for the
+/// others. Words beyond [`WAIT_ANY_MAX`] are not waited on.
+///
+/// ```
+/// use bumpless_substrate::{futex::{Woken, wait_any}, sync::AtomicU32};
+/// let (a, b) = (AtomicU32::new(1), AtomicU32::new(2));
+/// let woken = wait_any(&[(&a, 1), (&b, 1)], std::time::Duration::from_secs(1));
+/// assert_eq!(woken, Woken::Changed);
+/// ```
+pub fn wait_any(words: &[(&AtomicU32, u32)], timeout: Duration) -> Woken {
+    let waiters: Vec<Wait> = words
+        .iter()
+        .take(WAIT_ANY_MAX)
+        .map(|(word, expected)| {
+            let mut wait = Wait::new();
+            wait.val = u64::from(*expected);
+            wait.uaddr = word.as_ptr().cast::<core::ffi::c_void>().into();
+            wait.flags = WaitFlags::SIZE_U32;
+            wait
+        })
+        .collect();
+    // The kernel wants the moment, not the length of time.
+    let now = clock_gettime(ClockId::Monotonic);
+    let nanos = now.tv_nsec + i64::from(timeout.subsec_nanos());
+    let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX / 2);
+    let until = Timespec {
+        tv_sec: now.tv_sec.saturating_add(seconds) + nanos / 1_000_000_000,
+        tv_nsec: nanos % 1_000_000_000,
+    };
+    let flags = WaitvFlags::empty();
+    match futex::waitv(&waiters, flags, Some(&until), ClockId::Monotonic) {
+        Ok(_) => Woken::Woken,
+        Err(Errno::AGAIN) => Woken::Changed,
+        Err(Errno::TIMEDOUT) => Woken::TimedOut,
+        Err(_) => Woken::Interrupted,
+    }
 }

@@ -4,11 +4,15 @@ pub mod claim;
 #[cfg(not(bumpless_loom))]
 pub mod clock;
 #[cfg(not(bumpless_loom))]
+pub mod fork_guard;
+#[cfg(not(bumpless_loom))]
 pub mod futex;
 #[cfg(not(bumpless_loom))]
 pub mod guard;
 #[cfg(not(bumpless_loom))]
 pub mod identity;
+#[cfg(not(bumpless_loom))]
+pub mod keeper;
 pub mod layout;
 #[cfg(not(bumpless_loom))]
 pub mod locks;
