@@ -100,7 +100,8 @@ pub fn spawn_guarded(
     let guard = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         if parent_of_ours() != parent_pid {
-            return Err(Errno::SRCH.into());
+            // As the kernel would have: nobody is left who could be told of an error.
+            rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)?;
         }
         if let Some(place) = &in_child {
             // Pairs with the Acquire load of whoever looks for the child.
@@ -108,7 +109,7 @@ pub fn spawn_guarded(
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes three system calls and one store to a mapping
+    // SAFETY: between fork and exec the closure makes a few system calls and one store to a mapping
     // that it keeps alive; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(guard) };
     command.spawn().map_err(|error| {

@@ -98,8 +98,9 @@ fn read_current(us: u32) -> Result<ProcessIdentity, IdentityError> {
     Ok(ProcessIdentity {
         pid: us,
         start_ticks,
-        pid_namespace: namespace("/proc/self/ns/pid"),
-        time_namespace: namespace("/proc/self/ns/time"),
+        // The thread's, not /proc/self's: that has no namespaces once the first thread has ended.
+        pid_namespace: namespace("/proc/thread-self/ns/pid"),
+        time_namespace: namespace("/proc/thread-self/ns/time"),
     })
 }
 

@@ -164,8 +164,12 @@ fn make(site: &Site, access: Access) -> Result<Option<File>, RegionError> {
         Err(Errno::EXIST) => return Ok(None),
         Err(e) => return Err(site.refused(&name, "make the lock file", e)),
     };
-    // Whatever the umask was; for the group only if the region is for the group, never for others.
-    let mode = Mode::from_raw_mode(access.mode() & 0o660);
+    // Whatever the umask was; for those who may write the region and nobody else: who may read the
+    // lock file can take locks in it and thereby keep others from registering.
+    let mode = Mode::from_raw_mode(match access {
+        Access::Private | Access::ReadForOthers => 0o600,
+        Access::Group => 0o660,
+    });
     rustix::fs::fchmod(&file, mode)
         .map_err(RegionError::system(&path, "set the lock file's mode"))?;
     let stat =

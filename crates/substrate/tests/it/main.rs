@@ -1,0 +1,12 @@
+//! The substrate against the real system: files, mappings, locks, processes and their deaths.
+
+mod atomics;
+mod attach;
+mod create;
+mod guard;
+mod locks;
+mod other_users;
+mod peer;
+mod proof;
+mod replace;
+mod scene;
