@@ -29,7 +29,10 @@ fn process_a() -> Result<(), Box<dyn std::error::Error>> {
     let table = Arc::new(HeartbeatTable::create(&path, 64)?);
     let watchdog = FailoverWatchdog::with_grace(&table, 3);
 
-    let mut b = Command::new(std::env::current_exe()?).arg(&path).stdout(Stdio::piped()).spawn()?;
+    let mut b = Command::new(std::env::current_exe()?)
+        .arg(&path)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let said = b.stdout.take().ok_or("no pipe to process B")?;
     let mut line = String::new();
     BufReader::new(said).read_line(&mut line)?;
@@ -49,10 +52,15 @@ fn process_a() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     b.wait()?;
+    drop(watchdog);
     drop(table);
     bumpless_substrate::region::Region::remove(&path)?;
     eprintln!("units handed back: {reassigned:?}");
-    if reassigned == [7] { Ok(()) } else { Err("unit 7 was not handed back exactly once".into()) }
+    if reassigned == [7] {
+        Ok(())
+    } else {
+        Err("unit 7 was not handed back exactly once".into())
+    }
 }
 
 /// Process B - worker.

@@ -7,7 +7,7 @@
 
 use bumpless_heartbeat::{Unit, UnitSet};
 
-use crate::lease;
+use crate::lease::Lease;
 use crate::report::SlotRef;
 use crate::watchdog::FailoverWatchdog;
 
@@ -117,7 +117,7 @@ impl FailoverWatchdog<'_> {
                 wanted,
             });
         }
-        let wanted = lease::current_term(&table.header().lease);
+        let wanted = Lease::load(&table.header().lease).term();
         if slot.term != wanted {
             return Err(AcknowledgeError::StaleTerm {
                 slot: name(),

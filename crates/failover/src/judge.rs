@@ -7,7 +7,7 @@
 //! next call says so) and cannot be prevented.
 
 use bumpless_heartbeat::slot::{FenceOutcome, Slot};
-use bumpless_heartbeat::{HeartbeatSnapshot, UnitSet};
+use bumpless_heartbeat::{Certificate, HeartbeatSnapshot, UnitSet};
 use bumpless_substrate::claim::{Claim, ClaimState};
 
 use crate::verdict::Verdict;
@@ -27,9 +27,24 @@ pub enum OnSilence {
     ReportOnly,
 }
 
+/// What a scan looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// It ticked: everything.
+    #[default]
+    Tick,
+    /// It ticked, after a pause of the watchdog itself: the silence of others proves nothing, so every
+    /// owner counts as having beaten now. Deaths count.
+    TickAfterPause,
+    /// It did not tick: only owners that the kernel has marked.
+    DeathsOnly,
+}
+
 /// The scan that judges.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan {
+    /// What it looks at.
+    pub mode: Mode,
     /// The epoch after the scan's tick.
     pub epoch: u64,
     /// The grace of slots that have none of their own.
@@ -56,6 +71,8 @@ pub trait Witness {
     fn prove(&self, claim: Claim) -> Proof;
     /// Whether this watchdog still holds the lease.
     fn still_primary(&self) -> bool;
+    /// Whether the scan has not been stopped in the middle: what it saw before is not old.
+    fn on_time(&self) -> bool;
     /// Records that the owner of `claim` is proven gone.
     fn record_death(&self, claim: Claim);
 }
@@ -114,13 +131,14 @@ impl Finding {
             role: slot.peek_role(),
             grace_epochs: slot.grace_epochs(),
             is_fenced: self.is_fenced,
+            certificate: slot.certificate(),
         }
     }
 }
 
 /// Judges one slot; `None` when there is nothing to say. Also returns the owner's lag in epochs.
 ///
-/// Cost for an owner that beat since the last scan: three relaxed loads.
+/// Cost for an owner that beat since the last scan: four relaxed loads from its line.
 #[inline]
 pub fn judge(
     slot: &Slot,
@@ -132,6 +150,7 @@ pub fn judge(
     match claim.state() {
         Some(ClaimState::Live) => judge_live(slot, claim, scan, seen, witness),
         Some(ClaimState::Free) => (0, None),
+        _ if scan.mode == Mode::DeathsOnly => (0, None),
         Some(ClaimState::Released) => (0, judge_released(slot, claim, seen)),
         Some(ClaimState::Claiming) => judge_claiming(slot, claim, scan, seen, witness),
         None => {
@@ -150,41 +169,59 @@ fn judge_live(
     witness: &impl Witness,
 ) -> (u64, Option<Finding>) {
     let generation = claim.generation();
+    let certificate = slot.certificate();
+    if scan.mode == Mode::DeathsOnly && certificate != Certificate::Died {
+        return (0, None);
+    }
+    if scan.mode == Mode::TickAfterPause {
+        *seen = Seen {
+            generation,
+            epoch: scan.epoch,
+        };
+    }
     let beat = slot.peek_beat();
     let lag_epochs = seen.lag(generation, scan.epoch, beat.epoch_of(generation));
     let is_fenced = slot
         .peek_decision(generation)
         .is_some_and(|work| work.is_fenced());
-    if lag_epochs == 0 && !is_fenced {
+    if lag_epochs == 0 && !is_fenced && certificate != Certificate::Died {
         return (0, None);
     }
     let grace_epochs = grace(slot, scan);
     let is_late = lag_epochs > grace_epochs;
-    if !is_late && !witness.lock_is_free() {
+    let is_suspect = match certificate {
+        Certificate::Died => true,
+        Certificate::Armed => is_late,
+        Certificate::None | Certificate::Disarmed => is_late || witness.lock_is_free(),
+    };
+    if !is_suspect {
         return (lag_epochs, None);
     }
     let proof = witness.prove(claim);
-    let verdict = match proof {
-        Proof::Gone => Verdict::Died,
-        Proof::Alive | Proof::Unknown if is_late => Verdict::Silent {
-            lag_epochs,
-            grace_epochs,
-        },
-        // Late within the grace; or fenced by itself and about to release.
-        Proof::Alive | Proof::Unknown => return (lag_epochs, None),
+    let is_dead = certificate == Certificate::Died || proof == Proof::Gone;
+    // Neither dead nor late: within the grace, or fenced by itself and about to release.
+    if !is_dead && !is_late {
+        return (lag_epochs, None);
+    }
+    let silent = Verdict::Silent {
+        lag_epochs,
+        grace_epochs,
     };
+    let verdict = if is_dead { Verdict::Died } else { silent };
     let finding = Finding::new(claim, verdict, proof, seen);
-    if proof != Proof::Gone && !is_fenced && scan.on_silence == OnSilence::ReportOnly {
+    if !is_dead && !is_fenced && scan.on_silence == OnSilence::ReportOnly {
         return (lag_epochs, Some(finding));
     }
-    let unchanged = slot.still_claimed_as(claim) && slot.peek_beat() == beat;
-    if !unchanged || !witness.still_primary() {
+    let still_true = slot.still_claimed_as(claim)
+        && (is_dead || (slot.peek_beat() == beat && witness.on_time()))
+        && witness.still_primary();
+    if !still_true {
         return (lag_epochs, None);
     }
     let FenceOutcome::Fenced(units) = slot.fence(generation) else {
         return (lag_epochs, None);
     };
-    if proof == Proof::Gone {
+    if is_dead {
         witness.record_death(claim);
     }
     (lag_epochs, Some(finding.fenced(slot, units)))

@@ -7,10 +7,13 @@
 #[cfg(not(bumpless_loom))]
 mod acknowledge;
 pub mod judge;
-#[cfg(not(bumpless_loom))]
-mod lease;
+pub mod lease;
 #[cfg(not(bumpless_loom))]
 mod report;
+#[cfg(not(bumpless_loom))]
+mod run;
+#[cfg(not(bumpless_loom))]
+mod tenure;
 mod verdict;
 #[cfg(not(bumpless_loom))]
 mod watchdog;
@@ -20,6 +23,8 @@ pub use acknowledge::{AcknowledgeError, Acknowledged};
 pub use judge::OnSilence;
 #[cfg(not(bumpless_loom))]
 pub use report::{ReclaimReport, SlotRef, Standing, UnitName};
+#[cfg(not(bumpless_loom))]
+pub use run::Stop;
 pub use verdict::Verdict;
 #[cfg(not(bumpless_loom))]
 pub use watchdog::{DEFAULT_GRACE_EPOCHS, FailoverWatchdog};

@@ -10,16 +10,20 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bumpless_heartbeat::{HeartbeatSnapshot, HeartbeatTable, SlotCells, SlotRole, Unit, UnitSet};
+use bumpless_heartbeat::{
+    Certificate, Handle, HeartbeatSnapshot, HeartbeatTable, SlotCells, SlotRole, Unit, UnitSet,
+};
 use bumpless_substrate::claim::Claim;
+use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::locks::LockState;
 use bumpless_substrate::proof::Proof;
 use bumpless_substrate::region::PathState;
 use bumpless_substrate::sync::Ordering;
 
-use crate::judge::{Finding, OnSilence, Scan, Seen, Witness, judge};
-use crate::lease;
+use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
+use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
+use crate::tenure::Stillness;
 use crate::verdict::Verdict;
 
 /// The grace of a watchdog made by [`FailoverWatchdog::new`], in epochs.
@@ -27,7 +31,10 @@ pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 
 /// All verdict lines are looked at once in so many scans, whatever the hint says: a recycler that died
 /// between recording a death and saying so is made good then.
-const LINES_ROUND_SCANS: u64 = 256;
+pub(crate) const LINES_ROUND_SCANS: u64 = 256;
+
+/// A scan that has taken longer was stopped in the middle: it fences nobody for silence any more.
+const STALLED_NS: u64 = 50_000_000;
 
 /// Watches a borrowed table.
 ///
@@ -55,24 +62,30 @@ const LINES_ROUND_SCANS: u64 = 256;
 /// ```
 #[derive(Debug)]
 pub struct FailoverWatchdog<'t> {
-    table: &'t HeartbeatTable,
+    pub(crate) table: &'t HeartbeatTable,
     grace_epochs: u64,
     on_silence: OnSilence,
-    memory: Mutex<Memory>,
+    pub(crate) memory: Mutex<Memory>,
 }
 
 /// What one watchdog remembers between its scans.
 #[derive(Debug)]
-struct Memory {
-    /// The term it took at its first scan.
-    term: Option<u32>,
+pub(crate) struct Memory {
+    /// Its own registration; `None` while the table has no slot for it.
+    pub(crate) handle: Option<Handle>,
+    /// The lease that it took.
+    pub(crate) lease: Option<Lease>,
+    /// What it sees of another holder.
+    pub(crate) stillness: Stillness,
     /// By slot.
     seen: Vec<Seen>,
     /// The header's hint at the last look at the verdict lines.
     deaths_hint: u64,
     /// Whether that look found deaths that nobody acknowledged.
     deaths_waiting: bool,
-    scans: u64,
+    pub(crate) scans: u64,
+    /// When it ticked last.
+    pub(crate) ticked_ns: Option<u64>,
 }
 
 impl<'t> FailoverWatchdog<'t> {
@@ -87,11 +100,14 @@ impl<'t> FailoverWatchdog<'t> {
     #[must_use]
     pub fn with_grace(table: &'t HeartbeatTable, grace_epochs: u64) -> Self {
         let memory = Memory {
-            term: None,
+            handle: None,
+            lease: None,
+            stillness: Stillness::default(),
             seen: vec![Seen::default(); table.capacity()],
             deaths_hint: 0,
             deaths_waiting: true,
             scans: 0,
+            ticked_ns: None,
         };
         Self {
             table,
@@ -103,8 +119,9 @@ impl<'t> FailoverWatchdog<'t> {
 
     /// Chooses what silence leads to; by default the late owner is fenced.
     #[must_use]
-    pub fn on_silence(self, on_silence: OnSilence) -> Self {
-        Self { on_silence, ..self }
+    pub fn on_silence(mut self, on_silence: OnSilence) -> Self {
+        self.on_silence = on_silence;
+        self
     }
 
     /// The table it watches.
@@ -123,32 +140,43 @@ impl<'t> FailoverWatchdog<'t> {
 
     /// One scan into a report that is used again: no allocation once it has grown.
     pub fn scan_into(&self, report: &mut ReclaimReport) {
+        self.scan_as(Mode::Tick, 0, report);
+    }
+
+    /// One scan; `interval_ns` is when the next is planned, 0 = what the last ones show.
+    pub(crate) fn scan_as(&self, mode: Mode, interval_ns: u64, report: &mut ReclaimReport) {
         report.clear();
         // A thread that panicked inside left numbers that are still true.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let started_ns = monotonic_ns();
         report.new_global_epoch = self.table.global_epoch();
-        let Some(term) = self.lease(&mut memory) else {
+        let Some(lease) = self.hold_lease(&mut memory, started_ns) else {
             return;
         };
-        report.path_state = self
-            .table
-            .check_path()
-            .ok()
-            .filter(|state| *state != PathState::Current);
-        // A failure is another ticker: this scan's lags would count its epochs twice.
-        let header = self.table.header();
-        let Ok(now) = header.epoch.tick(self.table.epoch()) else {
-            return;
-        };
-        report.new_global_epoch = now.epoch();
+        if mode != Mode::DeathsOnly {
+            report.path_state = self
+                .table
+                .check_path()
+                .ok()
+                .filter(|state| *state != PathState::Current);
+            // A failure is another ticker: this scan's lags would count its epochs twice.
+            let Ok(now) = self.table.header().epoch.tick(self.table.epoch()) else {
+                return;
+            };
+            report.new_global_epoch = now.epoch();
+            self.plan(&mut memory, started_ns, interval_ns);
+        }
         report.standing = Standing::Primary;
+        self.beat(&mut memory);
+        let term = lease.term();
         let scan = Scan {
-            epoch: now.epoch(),
+            mode,
+            epoch: report.new_global_epoch,
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
         };
         for slot in self.table.occupancy().iter() {
-            self.scan_slot(slot, term, &scan, &mut memory, report);
+            self.scan_slot(slot, lease, started_ns, &scan, &mut memory, report);
         }
         self.scan_deaths(term, &mut memory, report);
     }
@@ -158,25 +186,12 @@ impl<'t> FailoverWatchdog<'t> {
         units.iter()
     }
 
-    /// Whether this watchdog is the primary one, and in which term; takes the first term it can get.
-    fn lease(&self, memory: &mut Memory) -> Option<u32> {
-        let word = &self.table.header().lease;
-        if self.table.is_read_only() {
-            return None;
-        }
-        let term = match memory.term {
-            Some(term) => term,
-            None => lease::take(word)?,
-        };
-        memory.term = Some(term);
-        (lease::current_term(word) == term).then_some(term)
-    }
-
     #[inline]
     fn scan_slot(
         &self,
         slot: u32,
-        term: u32,
+        lease: Lease,
+        started_ns: u64,
         scan: &Scan,
         memory: &mut Memory,
         report: &mut ReclaimReport,
@@ -191,12 +206,13 @@ impl<'t> FailoverWatchdog<'t> {
             table: self.table,
             cells,
             slot,
-            term,
+            lease,
+            started_ns,
         };
         let (lag_epochs, finding) = judge(cells.slot, scan, seen, &witness);
         report.largest_lag_epochs = report.largest_lag_epochs.max(lag_epochs);
         if let Some(finding) = finding {
-            self.report(slot, term, cells, &finding, report);
+            self.report(slot, lease.term(), cells, &finding, report);
         }
     }
 
@@ -294,6 +310,7 @@ fn idle_dead(slot_ref: SlotRef) -> HeartbeatSnapshot {
         role: SlotRole::default(),
         grace_epochs: 0,
         is_fenced: true,
+        certificate: Certificate::Died,
     }
 }
 
@@ -302,7 +319,8 @@ struct TableWitness<'a> {
     table: &'a HeartbeatTable,
     cells: SlotCells<'a>,
     slot: u32,
-    term: u32,
+    lease: Lease,
+    started_ns: u64,
 }
 
 impl Witness for TableWitness<'_> {
@@ -315,7 +333,11 @@ impl Witness for TableWitness<'_> {
     }
 
     fn still_primary(&self) -> bool {
-        lease::current_term(&self.table.header().lease) == self.term
+        Lease::load(&self.table.header().lease) == self.lease
+    }
+
+    fn on_time(&self) -> bool {
+        monotonic_ns().saturating_sub(self.started_ns) < STALLED_NS
     }
 
     fn record_death(&self, claim: Claim) {

@@ -122,6 +122,30 @@ pub enum HeartbeatError {
         /// The table's path.
         path: PathBuf,
     },
+    /// The handle, or the table, was inherited by a fork child: they are its parent's.
+    #[error("{path}: inherited by a fork: open the table in this process, and register in it")]
+    ForkedHandle {
+        /// The table's path.
+        path: PathBuf,
+    },
+    /// A process can have so many registrations in one table: the kernel marks no more at its death.
+    #[error(
+        "register in {path}: this process has {found} registrations here: the limit is {limit}"
+    )]
+    TooManyRegistrations {
+        /// The table's path.
+        path: PathBuf,
+        /// How many it has.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The slot's byte lock was lost while registering: something closed the table's descriptors.
+    #[error("slot {slot}: its lock was lost while registering: the lock file was closed")]
+    LockLost {
+        /// The slot.
+        slot: usize,
+    },
     /// The table was opened to look only.
     #[error("{path}: opened read-only")]
     ReadOnly {

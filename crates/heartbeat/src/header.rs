@@ -22,6 +22,9 @@ use crate::verdict_line::VerdictLine;
 /// The most slots a table can have: the lease word names a slot with 16 bits.
 pub const CAPACITY_MAX: usize = 1 << 16;
 
+/// Bit 0 of the doorbell: set by who is about to sleep on it; a registration then wakes the word.
+pub const DOORBELL_WAITED_ON: u32 = 1;
+
 bumpless_substrate::shared_struct! {
     /// Lines 1 to 3 of the file.
     pub struct TableHeader[size = 192, align = 64] {
@@ -38,7 +41,8 @@ bumpless_substrate::shared_struct! {
         80 => pub deaths_hint: AtomicU64,
         /// Zero.
         88 => spare_watchdog: [AtomicU64; 5],
-        /// Line 3. Futex: rises at each registration. Writer: registrants.
+        /// Line 3. Futex: rises by two at each registration; bit 0 = somebody sleeps on it. Writer:
+        /// registrants; bit 0: sleepers, and cleared by the registrant that wakes them.
         128 => pub doorbell: AtomicU32,
         /// Zero.
         132 => spare_bell: AtomicU32,

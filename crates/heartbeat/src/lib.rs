@@ -34,9 +34,9 @@ pub use cells::SlotCells;
 pub use error::HeartbeatError;
 pub use handle::{Handle, SlotIndex};
 #[cfg(not(bumpless_loom))]
-pub use header::{CAPACITY_MAX, TableHeader};
+pub use header::{CAPACITY_MAX, DOORBELL_WAITED_ON, TableHeader};
 pub use identity_line::{Label, OwnerIdentity, Profile};
-pub use snapshot::{HeartbeatSnapshot, Observed, SlotRole};
+pub use snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotRole};
 #[cfg(not(bumpless_loom))]
 pub use table::{HeartbeatTable, Result};
 pub use unit::{UNITS_PER_SLOT, Unit, UnitSet};

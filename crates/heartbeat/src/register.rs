@@ -5,16 +5,16 @@
 //! acknowledgement. Whoever dies in between leaves a slot that the next registrant can take.
 //!
 //! ```text
-//!   local lock ─ byte lock ─ occupancy bit ─ claim CAS ─ fill ─ LIVE ─ doorbell
-//!   local lock ─ own fence ─ RELEASED ─ occupancy bit off (if empty) ─ byte lock off
+//!   local lock ─ byte lock ─ occupancy bit ─ claim CAS ─ arm ─ fill ─ lock held? ─ LIVE ─ doorbell
+//!   local lock ─ own fence ─ disarm ─ RELEASED ─ occupancy bit off (if empty) ─ byte lock off
 //! ```
 //! Slots are tried in three rounds: those that the occupancy hint calls free; those given back; those
 //! whose owner can be proven gone, which costs system calls and is only reached in a full table.
 
-use std::sync::MutexGuard;
-
 use bumpless_substrate::claim::{Claim, ClaimState, GENERATION_MAX};
+use bumpless_substrate::futex::wake;
 use bumpless_substrate::identity::{self, ProcessIdentity};
+use bumpless_substrate::keeper::{ARMED_MAX, Keeper};
 use bumpless_substrate::locks::LockState;
 use bumpless_substrate::proof::{Proof, prove_by_pid};
 use bumpless_substrate::sync::Ordering;
@@ -22,10 +22,12 @@ use bumpless_substrate::sync::Ordering;
 use crate::cells::SlotCells;
 use crate::error::HeartbeatError;
 use crate::handle::Handle;
+use crate::header::{DOORBELL_WAITED_ON, Places};
 use crate::identity_line::{Profile, Registration};
 use crate::occupants::{Obstacle, Occupant, Occupants};
-use crate::slot::Claimable;
-use crate::table::{HeartbeatTable, Result};
+use crate::slot::{Claimable, KEEPER_OFFSET, Slot};
+use crate::snapshot::Certificate;
+use crate::table::{HeartbeatTable, Local, Result};
 
 /// How often a proof looks at an identity line that somebody may be writing.
 const IDENTITY_TRIES: u32 = 16;
@@ -68,22 +70,33 @@ impl HeartbeatTable {
             return Err(self.replaced());
         }
         let me = identity::current()?;
-        let mut held = self.local();
+        let mut local = self.local()?;
+        if local.held.len() >= ARMED_MAX {
+            return Err(HeartbeatError::TooManyRegistrations {
+                path: self.region.path().to_owned(),
+                found: local.held.len(),
+                limit: ARMED_MAX,
+            });
+        }
+        // Before the first claim: if it fails, that costs nothing but the tier.
+        local
+            .keeper
+            .get_or_insert_with(|| Keeper::start(&self.region));
         let occupancy = self.occupancy();
         let mut occupants = Vec::new();
         let rounds = [Effort::Vacant, Effort::Recycle];
         for slot in occupancy.iter_clear() {
-            if let Ok(handle) = self.try_slot(slot, &me, profile, Effort::Vacant, &held)? {
-                held.push(handle);
+            if let Ok(handle) = self.try_slot(slot, &me, profile, Effort::Vacant, &local)? {
+                local.held.push(handle);
                 return Ok(handle);
             }
         }
         for effort in rounds {
             occupants.clear();
             for slot in occupancy.iter() {
-                match self.try_slot(slot, &me, profile, effort, &held)? {
+                match self.try_slot(slot, &me, profile, effort, &local)? {
                     Ok(handle) => {
-                        held.push(handle);
+                        local.held.push(handle);
                         return Ok(handle);
                     }
                     Err(obstacle) => occupants.push(self.occupant(slot, obstacle)),
@@ -103,13 +116,15 @@ impl HeartbeatTable {
     /// [`HeartbeatError::StaleHandle`], [`HeartbeatError::SlotOutOfRange`].
     pub fn unregister(&self, handle: Handle) -> Result<()> {
         let locks = self.writable()?;
-        let mut held = self.local();
-        let cells = self.still_registered(&held, handle)?;
+        let mut local = self.local()?;
+        let cells = self.still_registered(&local, handle)?;
         let left = cells
             .slot
-            .unregister(handle.live)
+            .unregister(handle.live, || {
+                disarm(&local, handle.slot, self.region.capacity())
+            })
             .map_err(|error| self.named(handle, None, error))?;
-        held.retain(|other| *other != handle);
+        local.held.retain(|other| *other != handle);
         if left.is_empty() {
             self.occupancy().clear(handle.slot);
         }
@@ -118,10 +133,11 @@ impl HeartbeatTable {
     }
 
     /// Whether the owner that `claim` names is gone, for certain. Cost: 0.3 us for the byte lock, some
-    /// microseconds more if that is free or says nothing.
+    /// microseconds more if that says nothing.
     ///
-    /// A free lock proves a claimer dead, and an owner whose certificate is disarmed; for any other
-    /// owner of this pid namespace its pid and start time decide; of another namespace: `Unknown`.
+    /// A free lock proves a claimer dead, and an owner that the kernel has marked or whose certificate
+    /// is disarmed; for any other owner of this pid namespace its pid and start time decide; of another
+    /// namespace: `Unknown`.
     #[must_use]
     pub fn prove(&self, slot: usize, claim: Claim) -> Proof {
         let (Some(cells), Ok(index)) = (self.cells(slot), u32::try_from(slot)) else {
@@ -156,10 +172,12 @@ impl HeartbeatTable {
         match (claim.state(), lock) {
             (Some(ClaimState::Claiming), LockState::Free) => Proof::Gone,
             (Some(ClaimState::Claiming), LockState::Held) => Proof::Unknown,
-            (Some(ClaimState::Live), LockState::Free) if cells.slot.peek_keeper() == 0 => {
-                Proof::Gone
-            }
-            (Some(ClaimState::Live), _) => prove_owner(cells, claim),
+            (Some(ClaimState::Live), lock) => match (cells.slot.certificate(), lock) {
+                (Certificate::Died | Certificate::Disarmed, LockState::Free) => Proof::Gone,
+                // It has ended, but its memory or its descriptors are still being taken down.
+                (Certificate::Died, LockState::Held) => Proof::Unknown,
+                _ => prove_owner(cells, claim),
+            },
             _ => Proof::Unknown,
         }
     }
@@ -171,7 +189,7 @@ impl HeartbeatTable {
         me: &ProcessIdentity,
         profile: Profile,
         effort: Effort,
-        held: &MutexGuard<'_, Vec<Handle>>,
+        local: &Local,
     ) -> Result<core::result::Result<Handle, Obstacle>> {
         let Some(cells) = self.cells(slot as usize) else {
             return Ok(Err(Obstacle::Damaged));
@@ -184,7 +202,7 @@ impl HeartbeatTable {
         if seen.generation() == GENERATION_MAX {
             return Ok(Err(Obstacle::Retired));
         }
-        let own = held.iter().any(|handle| handle.slot == slot);
+        let own = local.held.iter().any(|handle| handle.slot == slot);
         if own || (!vacant && effort == Effort::Vacant) {
             return Ok(Err(Obstacle::Owned));
         }
@@ -192,7 +210,7 @@ impl HeartbeatTable {
         if !locks.try_lock(slot)? {
             return Ok(Err(Obstacle::Locked));
         }
-        let outcome = self.claim_locked(slot, cells, me, profile, effort);
+        let outcome = self.claim_locked(slot, cells, me, profile, effort, local);
         if !matches!(outcome, Ok(Ok(_))) {
             locks.unlock(slot)?;
         }
@@ -207,6 +225,7 @@ impl HeartbeatTable {
         me: &ProcessIdentity,
         profile: Profile,
         effort: Effort,
+        local: &Local,
     ) -> Result<core::result::Result<Handle, Obstacle>> {
         let seen = cells.slot.claimed_by();
         let claimable = match seen.state() {
@@ -238,7 +257,16 @@ impl HeartbeatTable {
             pid_namespace: me.pid_namespace,
             time_namespace: me.time_namespace,
         };
+        arm(local, cells, slot, self.region.capacity());
         cells.slot.fill(claiming, cells.identity, &registration);
+        // A killed thread does not come back from this system call, so no slot becomes LIVE after the
+        // kernel has walked the list of certificates.
+        if self.lock_state(slot)? != LockState::Held {
+            disarm(local, slot, self.region.capacity());
+            return Err(HeartbeatError::LockLost {
+                slot: slot as usize,
+            });
+        }
         let live = cells
             .slot
             .publish(claiming)
@@ -246,13 +274,24 @@ impl HeartbeatTable {
                 slot: slot as usize,
                 found: format!("{found:?}"),
             })?;
-        // Relaxed: whoever is woken by it looks at the claims.
-        self.header().doorbell.fetch_add(1, Ordering::Relaxed);
+        self.ring();
         Ok(Ok(Handle {
             live,
             slot,
             table: self.tag,
         }))
+    }
+
+    /// Tells who sleeps on the doorbell that somebody registered. A system call only if somebody does.
+    fn ring(&self) {
+        let doorbell = &self.header().doorbell;
+        // Relaxed, both: whoever is woken looks at the claims; a sleeper that set its bit in between
+        // finds the word changed, and does not sleep.
+        let before = doorbell.fetch_add(2, Ordering::Relaxed);
+        if before & DOORBELL_WAITED_ON != 0 {
+            doorbell.fetch_and(!DOORBELL_WAITED_ON, Ordering::Relaxed);
+            wake(doorbell, u32::MAX);
+        }
     }
 
     fn occupant(&self, slot: u32, obstacle: Obstacle) -> Occupant {
@@ -267,6 +306,30 @@ impl HeartbeatTable {
             registered_epoch,
             obstacle,
         }
+    }
+}
+
+/// Where the slot's keeper word lies in the file.
+fn keeper_offset(slot: u32, capacity: u32) -> u64 {
+    Places::of(capacity).slots + u64::from(slot) * size_of::<Slot>() as u64 + KEEPER_OFFSET
+}
+
+/// Arms the certificate of a slot that is being claimed, if there is a keeper and it has room.
+fn arm(local: &Local, cells: SlotCells<'_>, slot: u32, capacity: u32) {
+    let armed = match &local.keeper {
+        Some(Ok(keeper)) => keeper.arm(keeper_offset(slot, capacity)).is_ok(),
+        _ => false,
+    };
+    if !armed {
+        cells.slot.keep_without_certificate();
+    }
+}
+
+/// Takes back the certificate of a slot that is given back.
+fn disarm(local: &Local, slot: u32, capacity: u32) {
+    if let Some(Ok(keeper)) = &local.keeper {
+        // Fails only for a slot beyond the table, or in a fork child, and both were refused before.
+        let _ = keeper.disarm(keeper_offset(slot, capacity));
     }
 }
 

@@ -28,11 +28,8 @@ use bumpless_substrate::work::{Work, WorkError, WorkWord};
 
 use crate::epoch::Beat;
 use crate::identity_line::{IdentityLine, Label, OwnerIdentity, Registration};
-use crate::snapshot::{HeartbeatSnapshot, Observed, SlotRole};
+use crate::snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotRole};
 use crate::unit::{Unit, UnitSet};
-
-/// The keeper word of an owner without a kernel death certificate. No thread id has this value.
-pub const NO_KEEPER: u32 = 0x3fff_ffff;
 
 bumpless_substrate::shared_struct! {
     /// The owner's line; layout and writers in the [module's text](self).
@@ -53,6 +50,10 @@ bumpless_substrate::shared_struct! {
         62 => grace: AtomicU16,
     }
 }
+
+/// Where the keeper word lies in a slot.
+#[cfg(not(bumpless_loom))]
+pub(crate) const KEEPER_OFFSET: u64 = core::mem::offset_of!(Slot, keeper) as u64;
 
 /// Why an owner's operation did nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,21 +150,22 @@ impl Slot {
             .map_err(|error| self.owners_error(live, error))
     }
 
-    /// Gives the slot back: fences the own words, then releases the claim. Returns the units that
-    /// were in flight; they are handed back like a dead owner's.
+    /// Gives the slot back: fences the own words, takes back the death certificate by `disarm`, then
+    /// releases the claim. Returns the units that were in flight; they are handed back like a dead owner's.
     ///
     /// One thread of the owner at a time, and not beside [`claim`](Self::claim) of the same slot in
     /// the same process: the table holds its local lock over both.
     ///
     /// # Errors
     /// [`SlotError::Stale`]: nothing was changed.
-    pub fn unregister(&self, live: Claim) -> Result<UnitSet, SlotError> {
+    pub fn unregister(&self, live: Claim, disarm: impl FnOnce()) -> Result<UnitSet, SlotError> {
         if self.claim.peek() != live {
             return Err(self.not_owned(live));
         }
         for word in &self.work {
             word.fence_own();
         }
+        disarm();
         self.claim
             .release(live)
             .map_err(|found| SlotError::Stale { found })?;
@@ -239,7 +241,6 @@ impl Slot {
             identity.fill(generation, registration);
         });
         // Relaxed, as the words below: published by `publish`.
-        self.keeper.store(NO_KEEPER, Ordering::Relaxed);
         let beat = Beat::new(generation, registration.epoch);
         self.epoch.store(beat.bits(), Ordering::Relaxed);
         for word in &self.work {
@@ -253,6 +254,12 @@ impl Slot {
     /// The claim found instead: the region is damaged.
     pub fn publish(&self, claiming: Claim) -> Result<Claim, Claim> {
         self.claim.publish(claiming)
+    }
+
+    /// Says that the owner has no death certificate. Only while the claim is CLAIMING.
+    pub fn keep_without_certificate(&self) {
+        // Relaxed: published by `publish`.
+        self.keeper.store(NO_KEEPER, Ordering::Relaxed);
     }
 
     /// Says that no certificate is armed. Only before a revived file is published.
@@ -326,11 +333,19 @@ impl Slot {
         Some(self.work[0].peek()).filter(|work| work.generation() == generation)
     }
 
-    /// The robust-futex word, or [`NO_KEEPER`].
+    /// What the kernel says of the owner. One load, with no ordering: who acts on `Died` looks at the
+    /// claim again behind an acquire fence.
     #[must_use]
-    pub fn peek_keeper(&self) -> u32 {
+    #[inline]
+    pub fn certificate(&self) -> Certificate {
         // Relaxed: a filter.
-        self.keeper.load(Ordering::Relaxed)
+        Certificate::of(self.keeper.load(Ordering::Relaxed))
+    }
+
+    /// The robust-futex word, to sleep on until the owner dies.
+    #[must_use]
+    pub fn keeper_word(&self) -> &AtomicU32 {
+        &self.keeper
     }
 
     /// What the owner is for, with no ordering.
@@ -446,6 +461,7 @@ impl Slot {
             role: self.peek_role(),
             grace_epochs: self.grace_epochs(),
             is_fenced: fenced,
+            certificate: self.certificate(),
         })
     }
 

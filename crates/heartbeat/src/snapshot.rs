@@ -40,6 +40,38 @@ impl From<SlotRole> for u16 {
     }
 }
 
+/// The keeper word of an owner without a kernel death certificate. No thread id has this value.
+pub const NO_KEEPER: u32 = 0x3fff_ffff;
+
+/// Set by the kernel in the keeper word (`FUTEX_OWNER_DIED` of `linux/futex.h`).
+const OWNER_DIED: u32 = 0x4000_0000;
+
+/// What the kernel says of an owner: the tier in which its death is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Certificate {
+    /// The kernel will mark the slot when the owner ends.
+    Armed,
+    /// The kernel has marked the slot: the owner ended, or executed another program.
+    Died,
+    /// The owner has no certificate (a sandbox denies the call): byte lock and pid decide.
+    None,
+    /// The owner is giving the slot back, or is of another boot: the byte lock decides.
+    Disarmed,
+}
+
+impl Certificate {
+    /// What the keeper word says. Any bit pattern says something.
+    #[must_use]
+    pub const fn of(word: u32) -> Self {
+        match word {
+            0 => Self::Disarmed,
+            NO_KEEPER => Self::None,
+            word if word & OWNER_DIED != 0 => Self::Died,
+            _ => Self::Armed,
+        }
+    }
+}
+
 /// A consistent look at one owner's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatSnapshot {
@@ -57,6 +89,8 @@ pub struct HeartbeatSnapshot {
     pub grace_epochs: u16,
     /// Whether the owner has lost the slot.
     pub is_fenced: bool,
+    /// What the kernel says of the owner.
+    pub certificate: Certificate,
 }
 
 /// The three answers of [`HeartbeatTable::observe`](crate::HeartbeatTable::observe).

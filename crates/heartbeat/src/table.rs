@@ -13,6 +13,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bumpless_substrate::fork_guard::ForkGuard;
+use bumpless_substrate::keeper::{Keeper, KeeperError};
 use bumpless_substrate::region::{Access, Born, PathState, Region};
 use bumpless_substrate::sync::AtomicU64;
 use bumpless_substrate::view::View;
@@ -60,9 +62,19 @@ pub struct HeartbeatTable {
     pub(crate) tag: u32,
     /// The registrations of this table in this process. Held over all of register and unregister: a
     /// byte lock does not exclude its own process.
-    pub(crate) local: Mutex<Vec<Handle>>,
-    /// Who opened the table. A fork child inherits it, and must leave the parent's slots alone.
-    pub(crate) opened_by: u32,
+    pub(crate) local: Mutex<Local>,
+    /// A fork child inherits the table, and must leave the parent's slots alone. Tested before the
+    /// lock above is taken: another thread may have held it when the process forked.
+    pub(crate) guard: ForkGuard,
+}
+
+/// What this process has in the table.
+#[derive(Debug, Default)]
+pub(crate) struct Local {
+    /// Its registrations.
+    pub(crate) held: Vec<Handle>,
+    /// Its keeper thread: started by the first registration, which tells why if it cannot be.
+    pub(crate) keeper: Option<core::result::Result<Keeper, KeeperError>>,
 }
 
 /// Opening and replacing.
@@ -155,8 +167,8 @@ impl HeartbeatTable {
             identities: View::new(&region, places.identities, capacity)?,
             verdicts: View::new(&region, places.verdicts, capacity)?,
             tag: region.creation_id() as u32,
-            local: Mutex::new(Vec::new()),
-            opened_by: std::process::id(),
+            local: Mutex::new(Local::default()),
+            guard: ForkGuard::new(),
             region,
         })
     }
@@ -165,11 +177,12 @@ impl HeartbeatTable {
 /// The owner's operations.
 impl HeartbeatTable {
     /// Tells the watchdog that the owner of `handle` is alive and not stuck. Never waits; no system
-    /// call, no locked instruction. Cost: four relaxed loads and one relaxed store.
+    /// call, no locked instruction. Cost: five relaxed loads and one relaxed store.
     ///
     /// # Errors
     /// [`HeartbeatError::Fenced`]: the units in flight were handed back; unregister, then register
-    /// anew. [`HeartbeatError::StaleHandle`], [`HeartbeatError::Superseded`],
+    /// anew. [`HeartbeatError::StaleHandle`], [`HeartbeatError::ForkedHandle`],
+    /// [`HeartbeatError::Superseded`],
     /// [`HeartbeatError::Orphaned`], [`HeartbeatError::SlotOutOfRange`].
     #[inline]
     pub fn beat(&self, handle: Handle) -> Result<()> {
@@ -225,8 +238,8 @@ impl HeartbeatTable {
     /// # Errors
     /// [`HeartbeatError::StaleHandle`].
     pub fn set_role(&self, handle: Handle, role: SlotRole) -> Result<()> {
-        let held = self.local();
-        self.still_registered(&held, handle)?.slot.set_role(role);
+        let local = self.local()?;
+        self.still_registered(&local, handle)?.slot.set_role(role);
         Ok(())
     }
 
@@ -235,8 +248,8 @@ impl HeartbeatTable {
     /// # Errors
     /// [`HeartbeatError::StaleHandle`].
     pub fn set_grace(&self, handle: Handle, grace_epochs: u16) -> Result<()> {
-        let held = self.local();
-        self.still_registered(&held, handle)?
+        let local = self.local()?;
+        self.still_registered(&local, handle)?
             .slot
             .set_grace(grace_epochs);
         Ok(())
@@ -247,8 +260,8 @@ impl HeartbeatTable {
     /// # Errors
     /// [`HeartbeatError::StaleHandle`].
     pub fn set_label(&self, handle: Handle, label: Label) -> Result<()> {
-        let held = self.local();
-        let cells = self.still_registered(&held, handle)?;
+        let local = self.local()?;
+        let cells = self.still_registered(&local, handle)?;
         cells.slot.set_label(cells.identity, label);
         Ok(())
     }
@@ -257,13 +270,16 @@ impl HeartbeatTable {
     #[inline]
     fn owned(&self, handle: Handle) -> Result<&Slot> {
         match self.slots.get(handle.slot()) {
-            Some(slot) if handle.table == self.tag => Ok(slot),
+            Some(slot) if handle.table == self.tag && !self.guard.is_forked() => Ok(slot),
             _ => Err(self.not_of_this_table(handle)),
         }
     }
 
     #[cold]
     fn not_of_this_table(&self, handle: Handle) -> HeartbeatError {
+        if self.guard.is_forked() {
+            return self.forked();
+        }
         if handle.slot() >= self.capacity() {
             let (slot, capacity) = (handle.slot(), self.capacity());
             return HeartbeatError::SlotOutOfRange { slot, capacity };
@@ -307,22 +323,32 @@ impl HeartbeatTable {
         }
     }
 
-    pub(crate) fn local(&self) -> MutexGuard<'_, Vec<Handle>> {
+    /// The process's own registrations, locked.
+    ///
+    /// # Errors
+    /// [`HeartbeatError::ForkedHandle`].
+    pub(crate) fn local(&self) -> Result<MutexGuard<'_, Local>> {
+        if self.guard.is_forked() {
+            return Err(self.forked());
+        }
         // A thread that panicked inside left a list that is still true: each change is one push or
         // one removal.
-        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(self.local.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[cold]
+    fn forked(&self) -> HeartbeatError {
+        HeartbeatError::ForkedHandle {
+            path: self.region.path().to_owned(),
+        }
     }
 
     /// The cells of a registration of this process, with the local lock held.
-    pub(crate) fn still_registered(
-        &self,
-        held: &MutexGuard<'_, Vec<Handle>>,
-        handle: Handle,
-    ) -> Result<SlotCells<'_>> {
+    pub(crate) fn still_registered(&self, local: &Local, handle: Handle) -> Result<SlotCells<'_>> {
         let slot = self.owned(handle)?;
         let found = slot.claimed_by();
         match self.cells(handle.slot()) {
-            Some(cells) if held.contains(&handle) && found == handle.live => Ok(cells),
+            Some(cells) if local.held.contains(&handle) && found == handle.live => Ok(cells),
             _ => Err(self.named(handle, None, SlotError::Stale { found })),
         }
     }
@@ -330,10 +356,10 @@ impl HeartbeatTable {
 
 impl Drop for HeartbeatTable {
     fn drop(&mut self) {
-        if std::process::id() != self.opened_by {
+        // A fork child has nothing to give back.
+        let Ok(held) = self.local().map(|local| local.held.clone()) else {
             return;
-        }
-        let held: Vec<Handle> = self.local().clone();
+        };
         for handle in held {
             // A slot that is not ours any more needs nothing from us.
             let _ = self.unregister(handle);

@@ -83,10 +83,7 @@ impl<'t> Worker<'t> {
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
-        // In a fork child the slot is the parent's.
-        if std::process::id() == self.table.opened_by {
-            // A slot that is not ours any more needs nothing from us.
-            let _ = self.table.unregister(self.handle);
-        }
+        // Fails if the slot is not ours any more, also in a fork child: then it needs nothing from us.
+        let _ = self.table.unregister(self.handle);
     }
 }
