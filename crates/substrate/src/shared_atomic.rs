@@ -31,7 +31,7 @@ const fn format(kind: [u8; 4], record_size: u32) -> Format {
     }
 }
 
-/// A load's ordering: one that releases becomes `SeqCst`.
+/// A load's ordering: one that releases becomes `SeqCst`. What it pairs with is the caller's to know.
 fn for_load(order: Ordering) -> Ordering {
     match order {
         Ordering::Relaxed | Ordering::Acquire => order,
@@ -39,7 +39,7 @@ fn for_load(order: Ordering) -> Ordering {
     }
 }
 
-/// A store's ordering: one that acquires becomes `SeqCst`.
+/// A store's ordering: one that acquires becomes `SeqCst`. What it pairs with is the caller's to know.
 fn for_store(order: Ordering) -> Ordering {
     match order {
         Ordering::Relaxed | Ordering::Release => order,

@@ -73,7 +73,7 @@ fn same_capacity(site: &Site, found: u32, wanted: u32) -> Result<(), RegionError
 
 /// The region of a published draft, with its locks.
 fn with_locks(draft: Draft<'_>, locks: LockFiles) -> Region {
-    let mut region = draft.region;
+    let mut region = draft.finish();
     let Facts {
         creation_id,
         capacity,

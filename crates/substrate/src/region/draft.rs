@@ -98,9 +98,15 @@ fn write_zeros(file: &File, len: u64) -> Result<(), Errno> {
 }
 
 impl<'a> Draft<'a> {
-    /// An empty file of the right length and mode, mapped.
-    fn blank(site: &'a Site, access: Access, facts: Facts) -> Result<Self, RegionError> {
-        let (file, name) = match unnamed(site) {
+    /// An empty file of the right length and mode, mapped; with a name if `unnamed` says that there
+    /// are no unnamed files here.
+    fn blank(
+        site: &'a Site,
+        unnamed: Result<File, Errno>,
+        access: Access,
+        facts: Facts,
+    ) -> Result<Self, RegionError> {
+        let (file, name) = match unnamed {
             Ok(file) => (file, None),
             // What kernels and file systems without unnamed files answer.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
@@ -143,7 +149,7 @@ impl<'a> Draft<'a> {
         facts: Facts,
         init: impl Fn(&Region),
     ) -> Result<Self, RegionError> {
-        let draft = Self::blank(site, access, facts)?;
+        let draft = Self::blank(site, unnamed(site), access, facts)?;
         draft.region.at::<Preamble>(0)?.write(format, &facts);
         init(&draft.region);
         Ok(draft)
@@ -162,7 +168,7 @@ impl<'a> Draft<'a> {
             boot_id,
             ..old.facts
         };
-        let draft = Self::blank(site, access, facts)?;
+        let draft = Self::blank(site, unnamed(site), access, facts)?;
         let copy_failed =
             |e: std::io::Error| RegionError::system(site.path(), "copy the stale file")(errno(&e));
         let mut buffer = vec![0; 1 << 16];
@@ -222,5 +228,83 @@ impl<'a> Draft<'a> {
         }
         self.link_as(&between).map_err(refused)?;
         rustix::fs::renameat(folder, &between, folder, self.site.name()).map_err(refused)
+    }
+
+    /// The region, without the draft's own name; published or lost.
+    pub(crate) fn finish(self) -> Region {
+        self.region
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: Facts = Facts {
+        capacity: 1,
+        region_len: 200_000,
+        boot_id: [1, 2],
+        creation_id: 3,
+    };
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn where_files_must_have_names_a_draft_has_one_until_it_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::of(&folder.path().join("table")).unwrap();
+        let blank = || Draft::blank(&site, Err(Errno::OPNOTSUPP), Access::Private, FACTS).unwrap();
+
+        let draft = blank();
+        let name = names(folder.path()).pop().unwrap();
+        assert!(
+            name.starts_with("table.") && name.ends_with(".new"),
+            "{name}"
+        );
+        drop(draft);
+        assert_eq!(names(folder.path()), [""; 0]);
+
+        let draft = blank();
+        assert!(draft.link().unwrap());
+        let first = draft.finish();
+        assert_eq!(names(folder.path()), ["table"]);
+        assert!(first.is_at(&site).unwrap());
+
+        let draft = blank();
+        assert!(!draft.link().unwrap(), "the name is taken");
+        draft.replace().unwrap();
+        let second = draft.finish();
+        assert_eq!(names(folder.path()), ["table"]);
+        assert!(second.is_at(&site).unwrap() && !first.is_at(&site).unwrap());
+    }
+
+    #[test]
+    fn other_errors_are_no_reason_for_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::of(&folder.path().join("table")).unwrap();
+        let error = Draft::blank(&site, Err(Errno::MFILE), Access::Private, FACTS).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                RegionError::System {
+                    errno: Errno::MFILE,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_length_is_reserved_by_writing_where_the_file_system_cannot_reserve() {
+        let file = tempfile::tempfile().unwrap();
+        write_zeros(&file, 200_001).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 200_001);
     }
 }

@@ -50,3 +50,70 @@ pub(crate) fn private_folder(path: PathBuf) -> Result<PathBuf, RegionError> {
         us,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn the_default_folder_is_private_and_the_same_each_time() {
+        let folder = default_folder().unwrap();
+        let found = std::fs::metadata(&folder).unwrap();
+        assert!(found.is_dir());
+        assert_eq!(found.permissions().mode() & 0o022, 0);
+        assert_eq!(default_folder().unwrap(), folder);
+    }
+
+    #[test]
+    fn a_new_folder_has_mode_0700_and_an_existing_private_one_is_kept() {
+        let scene = tempfile::tempdir().unwrap();
+        let path = scene.path().join("folder");
+        assert_eq!(private_folder(path.clone()).unwrap(), path);
+        let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o700);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        private_folder(path.clone()).unwrap();
+        assert_eq!(mode(), 0o755, "a folder of the user's is not changed");
+    }
+
+    #[test]
+    fn what_is_not_ours_alone_to_write_is_refused() {
+        let scene = tempfile::tempdir().unwrap();
+        let ours = scene.path().join("ours");
+        std::fs::create_dir(&ours).unwrap();
+        let link = scene.path().join("link");
+        symlink(&ours, &link).unwrap();
+        let file = scene.path().join("file");
+        std::fs::write(&file, b"").unwrap();
+        for (path, kind) in [(link, "symlink"), (file, "regular file")] {
+            let error = private_folder(path).unwrap_err();
+            assert!(
+                matches!(error, RegionError::Folder { found, .. } if found == kind),
+                "{error}"
+            );
+        }
+        for writable in [0o720, 0o702] {
+            std::fs::set_permissions(&ours, PermissionsExt::from_mode(writable)).unwrap();
+            let error = private_folder(ours.clone()).unwrap_err();
+            assert!(matches!(error, RegionError::Folder { mode, .. } if mode == writable));
+        }
+        std::fs::set_permissions(&ours, PermissionsExt::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(&ours, Some(65_534), None).unwrap();
+            let error = private_folder(ours).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    RegionError::Folder {
+                        owner: 65_534,
+                        us: 0,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        }
+    }
+}

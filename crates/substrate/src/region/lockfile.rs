@@ -17,7 +17,7 @@ use super::site::{FileId, Site, trusted};
 use super::{Access, RegionError};
 
 /// How long to wait for the replacement lock and for a path that keeps changing.
-const PATIENCE_MS: u64 = 2_000;
+const PATIENCE_MS: u64 = if cfg!(test) { 50 } else { 2_000 };
 const REPLACEMENT_BYTE: u64 = 0;
 
 /// A bounded wait.
@@ -176,4 +176,79 @@ fn make(site: &Site, access: Access) -> Result<Option<File>, RegionError> {
         rustix::fs::fstat(&file).map_err(RegionError::system(&path, "look at the lock file"))?;
     trusted(&path, &stat)?;
     Ok(Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locks::LockState;
+
+    fn scene() -> (tempfile::TempDir, Site) {
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::of(&folder.path().join("table")).unwrap();
+        (folder, site)
+    }
+
+    #[test]
+    fn one_replaces_and_others_learn_who_after_a_bounded_wait() {
+        let (_folder, site) = scene();
+        assert!(matches!(
+            LockFiles::open(&site, None),
+            Err(RegionError::LockFileMissing { .. })
+        ));
+        let first = LockFiles::open(&site, Some(Access::Private)).unwrap();
+        let second = LockFiles::open(&site, None).unwrap();
+        let replacing = first.replacing().unwrap();
+        let error = second.replacing().unwrap_err();
+        let RegionError::ReplacementHeld {
+            holder, waited_ms, ..
+        } = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(holder, Some(our_pid()));
+        assert!(waited_ms >= PATIENCE_MS);
+        drop(replacing);
+        drop(second.replacing().unwrap());
+    }
+
+    #[test]
+    fn rubbish_in_the_lock_file_names_nobody() {
+        let (folder, site) = scene();
+        let locks = LockFiles::open(&site, Some(Access::Private)).unwrap();
+        for rubbish in [
+            &b""[..],
+            b"12",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"-123456789\n",
+        ] {
+            std::fs::write(folder.path().join("table.lock"), rubbish).unwrap();
+            assert_eq!(locks.holder(), None);
+        }
+    }
+
+    #[test]
+    fn a_deleted_or_replaced_lock_file_is_not_current() {
+        let (folder, site) = scene();
+        let locks = LockFiles::open(&site, Some(Access::Private)).unwrap();
+        assert!(locks.is_current(&site).unwrap());
+        std::fs::remove_file(folder.path().join("table.lock")).unwrap();
+        assert!(!locks.is_current(&site).unwrap());
+        LockFiles::open(&site, Some(Access::Private)).unwrap();
+        assert!(!locks.is_current(&site).unwrap());
+    }
+
+    #[test]
+    fn nobody_attaches_while_one_excludes_and_nobody_excludes_the_attached() {
+        let (_folder, site) = scene();
+        let first = LockFiles::open(&site, Some(Access::Private)).unwrap();
+        let second = LockFiles::open(&site, None).unwrap();
+        assert!(first.attach(7).unwrap() && second.attach(7).unwrap());
+        assert!(!first.exclude(7).unwrap());
+        assert!(first.exclude(8).unwrap(), "another region's byte");
+        assert!(!second.attach(8).unwrap());
+        // The lock changes to a shared one in one step.
+        assert!(first.attach(8).unwrap() && second.attach(8).unwrap());
+        assert_eq!(first.probe(attach_byte(8)).unwrap(), LockState::Held);
+    }
 }

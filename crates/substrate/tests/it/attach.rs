@@ -4,14 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 
 use bumpless_substrate::region::{Access, PREAMBLE_LEN, PathState, Region, RegionError};
-use bumpless_substrate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
-use proptest::prelude::*;
 
 use crate::peer;
-use crate::scene::{
-    AT_BOOT_ID, AT_VERSION, CAPACITY, FILLED, STALE_BOOT_ID, Scene, TABLE, fill, make_stale,
-    overwrite, word, words,
-};
+use crate::scene::{CAPACITY, STALE_BOOT_ID, Scene, TABLE, fill, make_stale, overwrite};
 
 /// Both ways of opening refuse the file with the same error, which names the path and both texts.
 fn refused(scene: &Scene, names: [&str; 2]) -> RegionError {
@@ -217,122 +212,6 @@ fn a_lock_file_that_is_a_symlink_or_writable_for_all_is_refused() {
 }
 
 #[test]
-fn views_are_checked_for_range_and_alignment() {
-    let scene = Scene::new();
-    let (region, _) = scene.create();
-    assert_eq!(region.region_len(), 4160);
-    region.at::<AtomicU64>(4152).unwrap();
-    for offset in [4153, 4160, 4161, u64::MAX - 3, u64::MAX] {
-        let error = region.at::<AtomicU64>(offset).unwrap_err();
-        assert!(matches!(
-            error,
-            RegionError::OutOfRange {
-                len: 8,
-                region_len: 4160,
-                ..
-            }
-        ));
-    }
-    for offset in [65, 68, 4151] {
-        let error = region.at::<AtomicU64>(offset).unwrap_err();
-        let path = scene.path();
-        assert_eq!(
-            error,
-            RegionError::Misaligned {
-                path,
-                offset,
-                align: 8
-            }
-        );
-    }
-    assert_eq!(region.slice::<AtomicU32>(64, 1024).unwrap().len(), 1024);
-    assert_eq!(region.slice::<AtomicU16>(4160, 0).unwrap().len(), 0);
-    for (offset, count) in [(64, 1025), (68, 1024), (0, u32::MAX), (u64::MAX, 1)] {
-        let error = region.slice::<AtomicU32>(offset, count).unwrap_err();
-        assert!(matches!(error, RegionError::OutOfRange { .. }), "{error}");
-    }
-    assert!(matches!(
-        region.flush(64, 4097),
-        Err(RegionError::OutOfRange { .. })
-    ));
-    region.flush(64, 4096).unwrap();
-    region.flush_async(100, 3).unwrap();
-}
-
-#[test]
-fn an_observer_sees_everything_and_leaves_no_trace() {
-    let scene = Scene::new();
-    let (region, _) = scene.create();
-    let observer = Region::observe(&scene.path(), &TABLE).unwrap();
-    assert!(observer.is_read_only());
-    assert!(observer.locks().is_none());
-    assert_eq!(observer.creation_id(), region.creation_id());
-    word(&region, 7).store(77, Ordering::Relaxed);
-    assert_eq!(word(&observer, 7).load(Ordering::Relaxed), 77);
-    assert_eq!(word(&observer, 8).load(Ordering::Relaxed), FILLED);
-    assert_eq!(observer.path_state().unwrap(), PathState::Current);
-
-    drop(region);
-    make_stale(&scene.path());
-    let (_, born) = scene.create();
-    assert_eq!(
-        born,
-        bumpless_substrate::region::Born::Revived,
-        "observers do not count as attached"
-    );
-    assert_eq!(observer.path_state().unwrap(), PathState::Superseded);
-    assert_eq!(
-        word(&observer, 7).load(Ordering::Relaxed),
-        77,
-        "the old mapping stays"
-    );
-}
-
-#[test]
-fn a_store_through_an_observer_is_a_fault_and_changes_nothing() {
-    if peer::plays("writer") {
-        let observer = Region::observe(peer::argument("path").as_ref(), &TABLE).unwrap();
-        peer::say("mapped");
-        word(&observer, 0).store(1, Ordering::Relaxed);
-        peer::done();
-    }
-    let scene = Scene::new();
-    let (region, _) = scene.create();
-    let path = scene.path();
-    let mut writer = peer::Peer::start(
-        a_store_through_an_observer_is_a_fault_and_changes_nothing,
-        "writer",
-        &[("path", path.as_os_str())],
-    );
-    assert_eq!(writer.hear(), "mapped");
-    let status = writer.wait();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(libc::SIGSEGV)
-    );
-    assert_eq!(word(&region, 0).load(Ordering::Relaxed), FILLED);
-}
-
-#[test]
-fn what_a_peer_scribbles_over_the_preamble_changes_nothing_for_those_attached() {
-    let scene = Scene::new();
-    let (region, _) = scene.create();
-    overwrite(&scene.path(), 0, &[0xff; 64]);
-    assert_eq!((region.capacity(), region.region_len()), (CAPACITY, 4160));
-    assert!(
-        words(&region)
-            .iter()
-            .all(|w| w.load(Ordering::Relaxed) == FILLED)
-    );
-    assert!(region.at::<AtomicU64>(4160).is_err());
-    assert!(region.locks().unwrap().try_lock(CAPACITY - 1).unwrap());
-    assert!(matches!(
-        Region::attach(&scene.path(), &TABLE),
-        Err(RegionError::Magic { .. })
-    ));
-}
-
-#[test]
 fn relative_paths_are_made_absolute_when_opened() {
     if peer::plays("relative") {
         let (region, _) = crate::scene::create("table".as_ref()).unwrap();
@@ -365,55 +244,4 @@ fn a_name_of_any_bytes_is_a_name() {
     drop(region);
     Region::remove(&path).unwrap();
     assert_eq!(scene.names(), [""; 0]);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
-    /// Arbitrary bytes are refused: they do not have the mark.
-    #[test]
-    fn arbitrary_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..5000)) {
-        let scene = Scene::new();
-        std::fs::write(scene.path(), &bytes).unwrap();
-        let error = Region::attach(&scene.path(), &TABLE).unwrap_err();
-        let refused = matches!(error, RegionError::Length { .. } | RegionError::Magic { .. });
-        prop_assert!(refused, "{}", error);
-        prop_assert_eq!(std::fs::read(scene.path()).unwrap(), bytes);
-    }
-
-    /// A preamble with some bytes changed is refused unless only ids were changed: then the region
-    /// is mapped with its true length, or called stale.
-    #[test]
-    fn a_damaged_preamble_is_refused_or_harmless(
-        damage in proptest::collection::vec((0_u64..64, any::<u8>()), 1..6),
-        len in proptest::option::of(0_u64..9000),
-    ) {
-        let scene = Scene::new().with_region();
-        let before = std::fs::read(scene.path()).unwrap();
-        for (at, byte) in &damage {
-            overwrite(&scene.path(), *at, &[*byte]);
-        }
-        if let Some(len) = len {
-            let file = std::fs::File::options().write(true).open(scene.path()).unwrap();
-            file.set_len(len).unwrap();
-        }
-        let after = std::fs::read(scene.path()).unwrap();
-        let same = |range: std::ops::Range<usize>| {
-            before.get(range.clone()) == after.get(range)
-        };
-        match Region::attach(&scene.path(), &TABLE) {
-            Ok(region) => {
-                prop_assert!(same(0..56) && after.len() == before.len());
-                prop_assert_eq!(region.region_len(), 4160);
-            }
-            Err(RegionError::StaleBoot { .. }) => {
-                prop_assert!(same(0..AT_BOOT_ID as usize) && !same(AT_BOOT_ID as usize..56));
-            }
-            Err(RegionError::Version { found, wanted: 3, .. }) => {
-                let at = AT_VERSION as usize;
-                prop_assert_eq!(&found.to_ne_bytes()[..], &after[at..at + 4]);
-            }
-            Err(_) => prop_assert!(!same(0..40) || after.len() != before.len()),
-        }
-    }
 }

@@ -3,10 +3,13 @@
 mod atomics;
 mod attach;
 mod create;
+mod fuzz;
 mod guard;
+mod killed;
 mod locks;
 mod other_users;
 mod peer;
 mod proof;
 mod replace;
 mod scene;
+mod views;
