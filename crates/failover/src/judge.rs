@@ -11,7 +11,7 @@ use bumpless_heartbeat::{Certificate, HeartbeatSnapshot, UnitSet};
 use bumpless_substrate::claim::{Claim, ClaimState};
 
 use crate::verdict::Verdict;
-use bumpless_substrate::proof::Proof;
+use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
 
 /// How far ahead of the scan's epoch a beat may be: other watchdogs may have ticked since the scan
 /// began. Further ahead is damage, and no beat.
@@ -67,8 +67,8 @@ pub struct Seen {
 pub trait Witness {
     /// Whether nobody holds the slot's byte lock: cheap, and a reason to ask for proof.
     fn lock_is_free(&self) -> bool;
-    /// Whether the owner that `claim` names is gone.
-    fn prove(&self, claim: Claim) -> Proof;
+    /// What is known of the owner that `claim` names.
+    fn examine(&self, claim: Claim) -> Evidence;
     /// Whether this watchdog still holds the lease.
     fn still_primary(&self) -> bool;
     /// Whether the scan has not been stopped in the middle: what it saw before is not old.
@@ -85,7 +85,7 @@ pub struct Finding {
     /// The verdict.
     pub verdict: Verdict,
     /// What is known about its life.
-    pub proof: Proof,
+    pub evidence: Evidence,
     /// The units that are the reclaimer's: fenced and not acknowledged.
     pub units: UnitSet,
     /// Whether the slot is fenced: only then is anything handed back.
@@ -97,11 +97,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(claim: Claim, verdict: Verdict, proof: Proof, seen: &Seen) -> Self {
+    fn new(claim: Claim, verdict: Verdict, evidence: Evidence, seen: &Seen) -> Self {
         Self {
             claim,
             verdict,
-            proof,
+            evidence,
             units: UnitSet::EMPTY,
             is_fenced: false,
             is_acknowledged: false,
@@ -155,7 +155,10 @@ pub fn judge(
         Some(ClaimState::Claiming) => judge_claiming(slot, claim, scan, seen, witness),
         None => {
             let verdict = Verdict::Quarantined;
-            (0, Some(Finding::new(claim, verdict, Proof::Unknown, seen)))
+            (
+                0,
+                Some(Finding::new(claim, verdict, Evidence::UNKNOWN, seen)),
+            )
         }
     }
 }
@@ -194,11 +197,20 @@ fn judge_live(
         Certificate::Armed => is_late,
         Certificate::None | Certificate::Disarmed => is_late || witness.lock_is_free(),
     };
-    if !is_suspect {
+    // The second look at the claim is also what orders the certificate behind it: without that, a mark
+    // of the former owner could be read beside the claim of the present one.
+    if !is_suspect || !slot.still_claimed_as(claim) {
         return (lag_epochs, None);
     }
-    let proof = witness.prove(claim);
-    let is_dead = certificate == Certificate::Died || proof == Proof::Gone;
+    let evidence = match slot.certificate() {
+        // The kernel's word; that the lock is still held only delays the slot's reuse.
+        Certificate::Died => Evidence {
+            proof: Proof::Gone,
+            source: ProofSource::Certificate,
+        },
+        _ => witness.examine(claim),
+    };
+    let is_dead = evidence.proof == Proof::Gone;
     // Neither dead nor late: within the grace, or fenced by itself and about to release.
     if !is_dead && !is_late {
         return (lag_epochs, None);
@@ -208,7 +220,7 @@ fn judge_live(
         grace_epochs,
     };
     let verdict = if is_dead { Verdict::Died } else { silent };
-    let finding = Finding::new(claim, verdict, proof, seen);
+    let finding = Finding::new(claim, verdict, evidence, seen);
     if !is_dead && !is_fenced && scan.on_silence == OnSilence::ReportOnly {
         return (lag_epochs, Some(finding));
     }
@@ -234,7 +246,7 @@ fn judge_released(slot: &Slot, claim: Claim, seen: &Seen) -> Option<Finding> {
     // The owner fenced its words before it released; fencing again only reads them.
     match slot.fence(claim.generation()) {
         FenceOutcome::Fenced(units) if !units.is_empty() => {
-            let finding = Finding::new(claim, Verdict::Released, Proof::Unknown, seen);
+            let finding = Finding::new(claim, Verdict::Released, Evidence::UNKNOWN, seen);
             Some(finding.fenced(slot, units))
         }
         _ => None,
@@ -250,17 +262,20 @@ fn judge_claiming(
 ) -> (u64, Option<Finding>) {
     let lag_epochs = seen.lag(claim.generation(), scan.epoch, None);
     // A claimer holds the lock for as long as it is claiming; the claim is read again after the lock.
-    if witness.lock_is_free() && witness.prove(claim) == Proof::Gone && slot.still_claimed_as(claim)
+    if witness.lock_is_free()
+        && let evidence = witness.examine(claim)
+        && evidence.proof == Proof::Gone
+        && slot.still_claimed_as(claim)
     {
         witness.record_death(claim);
-        let finding = Finding::new(claim, Verdict::Died, Proof::Gone, seen);
+        let finding = Finding::new(claim, Verdict::Died, evidence, seen);
         return (lag_epochs, Some(finding));
     }
     let verdict = Verdict::InTransition { pid: claim.pid() };
     let is_late = lag_epochs > grace(slot, scan);
     (
         lag_epochs,
-        is_late.then(|| Finding::new(claim, verdict, Proof::Unknown, seen)),
+        is_late.then(|| Finding::new(claim, verdict, Evidence::UNKNOWN, seen)),
     )
 }
 

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use bumpless_heartbeat::{HeartbeatSnapshot, SlotIndex, Unit, UnitSet};
-use bumpless_substrate::proof::Proof;
+use bumpless_substrate::proof::Evidence;
 use bumpless_substrate::region::PathState;
 
 use crate::verdict::Verdict;
@@ -48,8 +48,9 @@ pub struct SlotRef {
     pub pid: u32,
     /// What was found.
     pub verdict: Verdict,
-    /// What is known about the owner's life. `Unknown` keeps the slot from being reused.
-    pub proof: Proof,
+    /// What is known about the owner's life, and from which source. As long as it is `Unknown`, the
+    /// slot is not reused.
+    pub evidence: Evidence,
     /// The units handed back.
     pub units: UnitSet,
     /// Deaths of this slot's owners that nobody acknowledged yet; more than one when idle owners died

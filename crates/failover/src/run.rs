@@ -15,7 +15,9 @@
 
 use core::time::Duration;
 
+use bumpless_heartbeat::slot::Slot;
 use bumpless_heartbeat::{Certificate, DOORBELL_WAITED_ON};
+use bumpless_substrate::claim::Claim;
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::futex::{WAIT_ANY_MAX, Woken, wait_any, wake};
 use bumpless_substrate::sync::{AtomicU32, Ordering};
@@ -118,17 +120,18 @@ impl FailoverWatchdog<'_> {
                 continue;
             }
             let left_ns = due_ns.saturating_sub(monotonic_ns());
-            self.wait(Duration::from_nanos(left_ns), Some(stop));
+            let is_primary = report.standing == Standing::Primary;
+            self.wait(Duration::from_nanos(left_ns), is_primary, Some(stop));
         }
     }
 
     /// Sleeps until an owner dies, somebody registers, or `timeout` is over: for loops of one's own.
     /// May also return for no reason. Cost: one system call, and two loads per registered owner.
     pub fn wait_for_change(&self, timeout: Duration) {
-        self.wait(timeout, None);
+        self.wait(timeout, false, None);
     }
 
-    fn wait(&self, timeout: Duration, stop: Option<&Stop>) {
+    fn wait(&self, mut timeout: Duration, is_primary: bool, stop: Option<&Stop>) {
         let doorbell = &self.table.header().doorbell;
         // Relaxed: the kernel compares the value again before it sleeps.
         let rung = doorbell.fetch_or(DOORBELL_WAITED_ON, Ordering::Relaxed) | DOORBELL_WAITED_ON;
@@ -140,27 +143,39 @@ impl FailoverWatchdog<'_> {
             let Some(cells) = self.table.cells(slot as usize) else {
                 continue;
             };
+            let claim = cells.slot.peek_claim();
             let keeper = cells.slot.keeper_word();
             // Relaxed: as for the doorbell.
             let expected = keeper.load(Ordering::Relaxed);
-            if !cells.slot.peek_claim().is_live() || Certificate::of(expected) != Certificate::Armed
-            {
-                continue;
+            match Certificate::of(expected) {
+                Certificate::Armed if claim.is_live() => {}
+                // It died between the scan and here.
+                Certificate::Died if claim.is_live() && !is_fenced(cells.slot, claim) => {
+                    if is_primary {
+                        return;
+                    }
+                    timeout = timeout.min(LOOK_INTERVAL);
+                    continue;
+                }
+                _ => continue,
             }
             owners += 1;
             if owners <= OWNERS_WAITED_ON_MAX {
                 words.push((keeper, expected));
             }
         }
-        let timeout = if owners > OWNERS_WAITED_ON_MAX {
-            timeout.min(LOOK_INTERVAL)
-        } else {
-            timeout
-        };
+        if owners > OWNERS_WAITED_ON_MAX {
+            timeout = timeout.min(LOOK_INTERVAL);
+        }
         if matches!(wait_any(&words, timeout), Woken::Woken | Woken::Changed) {
             wake_the_others(&words);
         }
     }
+}
+
+fn is_fenced(slot: &Slot, claim: Claim) -> bool {
+    slot.peek_decision(claim.generation())
+        .is_some_and(|work| work.is_fenced())
 }
 
 /// The kernel wakes one sleeper of a word that it marks: each wakes the others.

@@ -62,14 +62,14 @@ impl FailoverWatchdog<'_> {
         claim.generation() != generation
             || !claim.is_live()
             || cells.slot.certificate() == Certificate::Died
-            || self.table.prove(slot as usize, claim) == Proof::Gone
+            || self.table.examine(slot as usize, claim).proof == Proof::Gone
     }
 
     /// Sees to it that the watchdog is registered, so that its own death is seen. In a full table it
     /// does without, and tries again now and then.
     fn keep_registered(&self, memory: &mut Memory) {
         self.beat(memory);
-        if memory.handle.is_none() && memory.scans.is_multiple_of(LINES_ROUND_SCANS) {
+        if memory.handle.is_none() && memory.scans % LINES_ROUND_SCANS == 1 {
             let label = Label::new("watchdog").unwrap_or_default();
             let profile = Profile {
                 role: SlotRole::Watchdog,

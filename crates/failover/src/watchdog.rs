@@ -16,7 +16,7 @@ use bumpless_heartbeat::{
 use bumpless_substrate::claim::Claim;
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::locks::LockState;
-use bumpless_substrate::proof::Proof;
+use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
 use bumpless_substrate::region::PathState;
 use bumpless_substrate::sync::Ordering;
 
@@ -32,6 +32,12 @@ pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 /// All verdict lines are looked at once in so many scans, whatever the hint says: a recycler that died
 /// between recording a death and saying so is made good then.
 pub(crate) const LINES_ROUND_SCANS: u64 = 256;
+
+/// A registrant recycled the slot: it had the lock, and asked every source.
+const RECYCLED: Evidence = Evidence {
+    proof: Proof::Gone,
+    source: ProofSource::ByteLock,
+};
 
 /// A scan that has taken longer was stopped in the middle: it fences nobody for silence any more.
 const STALLED_NS: u64 = 50_000_000;
@@ -83,6 +89,7 @@ pub(crate) struct Memory {
     deaths_hint: u64,
     /// Whether that look found deaths that nobody acknowledged.
     deaths_waiting: bool,
+    /// Scans begun, also as a standby.
     pub(crate) scans: u64,
     /// When it ticked last.
     pub(crate) ticked_ns: Option<u64>,
@@ -148,6 +155,7 @@ impl<'t> FailoverWatchdog<'t> {
         report.clear();
         // A thread that panicked inside left numbers that are still true.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.scans += 1;
         let started_ns = monotonic_ns();
         report.new_global_epoch = self.table.global_epoch();
         let Some(lease) = self.hold_lease(&mut memory, started_ns) else {
@@ -231,7 +239,7 @@ impl<'t> FailoverWatchdog<'t> {
             generation: finding.claim.generation(),
             pid: finding.claim.pid(),
             verdict: finding.verdict,
-            proof: finding.proof,
+            evidence: finding.evidence,
             units: finding.units,
             deaths: deaths.waiting(),
             deaths_recorded: deaths.recorded(),
@@ -259,7 +267,6 @@ impl<'t> FailoverWatchdog<'t> {
         // Relaxed: a hint; the round over all lines makes good what it misses.
         let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
         let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
-        memory.scans += 1;
         if hint == memory.deaths_hint && !memory.deaths_waiting && !round {
             return;
         }
@@ -288,7 +295,7 @@ impl<'t> FailoverWatchdog<'t> {
                 generation: deaths.generation(),
                 pid: dead.pid(),
                 verdict: Verdict::Died,
-                proof: Proof::Gone,
+                evidence: RECYCLED,
                 units: UnitSet::EMPTY,
                 deaths: deaths.waiting(),
                 deaths_recorded: deaths.recorded(),
@@ -328,8 +335,8 @@ impl Witness for TableWitness<'_> {
         matches!(self.table.lock_state(self.slot), Ok(LockState::Free))
     }
 
-    fn prove(&self, claim: Claim) -> Proof {
-        self.table.prove(self.slot as usize, claim)
+    fn examine(&self, claim: Claim) -> Evidence {
+        self.table.examine(self.slot as usize, claim)
     }
 
     fn still_primary(&self) -> bool {

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod epoch;
+#[cfg(not(bumpless_loom))]
+pub mod evidence;
 pub mod identity_line;
 pub mod occupancy;
 pub mod occupants;

@@ -16,21 +16,18 @@ use bumpless_substrate::futex::wake;
 use bumpless_substrate::identity::{self, ProcessIdentity};
 use bumpless_substrate::keeper::{ARMED_MAX, Keeper};
 use bumpless_substrate::locks::LockState;
-use bumpless_substrate::proof::{Proof, prove_by_pid};
+use bumpless_substrate::proof::{Evidence, Proof};
 use bumpless_substrate::sync::Ordering;
 
 use crate::cells::SlotCells;
 use crate::error::HeartbeatError;
+use crate::evidence::{Suspect, examine};
 use crate::handle::Handle;
 use crate::header::{DOORBELL_WAITED_ON, Places};
 use crate::identity_line::{Profile, Registration};
 use crate::occupants::{Obstacle, Occupant, Occupants};
 use crate::slot::{Claimable, KEEPER_OFFSET, Slot};
-use crate::snapshot::Certificate;
 use crate::table::{HeartbeatTable, Local, Result};
-
-/// How often a proof looks at an identity line that somebody may be writing.
-const IDENTITY_TRIES: u32 = 16;
 
 /// How far a registrant goes to get a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -132,21 +129,17 @@ impl HeartbeatTable {
         Ok(())
     }
 
-    /// Whether the owner that `claim` names is gone, for certain. Cost: 0.3 us for the byte lock, some
-    /// microseconds more if that says nothing.
-    ///
-    /// A free lock proves a claimer dead, and an owner that the kernel has marked or whose certificate
-    /// is disarmed; for any other owner of this pid namespace its pid and start time decide; of another
-    /// namespace: `Unknown`.
+    /// What is known about the owner that `claim` names, and from which source. Cost: 0.3 us for the
+    /// byte lock, some microseconds more if that says nothing.
     #[must_use]
-    pub fn prove(&self, slot: usize, claim: Claim) -> Proof {
+    pub fn examine(&self, slot: usize, claim: Claim) -> Evidence {
         let (Some(cells), Ok(index)) = (self.cells(slot), u32::try_from(slot)) else {
-            return Proof::Unknown;
+            return Evidence::UNKNOWN;
         };
-        let Ok(lock) = self.lock_state(index) else {
-            return Proof::Unknown;
-        };
-        self.prove_with(cells, claim, lock)
+        match self.lock_state(index) {
+            Ok(lock) => examine(&Suspect { cells, claim, lock }),
+            Err(_) => Evidence::UNKNOWN,
+        }
     }
 
     /// Whether somebody holds the slot's byte lock. Held is no proof of life: a fork child inherits it.
@@ -165,20 +158,6 @@ impl HeartbeatTable {
         hint.fetch_add(1, Ordering::Relaxed);
         if cells.verdict.record_death(dead) {
             hint.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn prove_with(&self, cells: SlotCells<'_>, claim: Claim, lock: LockState) -> Proof {
-        match (claim.state(), lock) {
-            (Some(ClaimState::Claiming), LockState::Free) => Proof::Gone,
-            (Some(ClaimState::Claiming), LockState::Held) => Proof::Unknown,
-            (Some(ClaimState::Live), lock) => match (cells.slot.certificate(), lock) {
-                (Certificate::Died | Certificate::Disarmed, LockState::Free) => Proof::Gone,
-                // It has ended, but its memory or its descriptors are still being taken down.
-                (Certificate::Died, LockState::Held) => Proof::Unknown,
-                _ => prove_owner(cells, claim),
-            },
-            _ => Proof::Unknown,
         }
     }
 
@@ -232,7 +211,12 @@ impl HeartbeatTable {
             Some(ClaimState::Free | ClaimState::Released) => cells.slot.claimable(seen),
             Some(ClaimState::Claiming | ClaimState::Live) if effort == Effort::Recycle => {
                 // Our own holding of the lock is what "free" means to everybody else.
-                if self.prove_with(cells, seen, LockState::Free) != Proof::Gone {
+                let suspect = Suspect {
+                    cells,
+                    claim: seen,
+                    lock: LockState::Free,
+                };
+                if examine(&suspect).proof != Proof::Gone {
                     return Ok(Err(Obstacle::Owned));
                 }
                 self.record_death(cells, seen);
@@ -330,20 +314,5 @@ fn disarm(local: &Local, slot: u32, capacity: u32) {
     if let Some(Ok(keeper)) = &local.keeper {
         // Fails only for a slot beyond the table, or in a fork child, and both were refused before.
         let _ = keeper.disarm(keeper_offset(slot, capacity));
-    }
-}
-
-/// Pid and start time, if the cold line is the one that this very owner wrote.
-fn prove_owner(cells: SlotCells<'_>, claim: Claim) -> Proof {
-    match cells.slot.identity(cells.identity, IDENTITY_TRIES) {
-        Some(identity) if identity.generation == claim.generation() => {
-            prove_by_pid(&ProcessIdentity {
-                pid: claim.pid(),
-                start_ticks: identity.registration.start_ticks,
-                pid_namespace: identity.registration.pid_namespace,
-                time_namespace: identity.registration.time_namespace,
-            })
-        }
-        _ => Proof::Unknown,
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Contract: what cannot be decided is `Unknown`, which is not dead.
 
+use core::fmt;
+
 #[cfg(not(bumpless_loom))]
 mod by_pid;
 
@@ -17,4 +19,45 @@ pub enum Proof {
     Gone,
     /// Neither can be proved from here.
     Unknown,
+}
+
+/// Where a proof comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProofSource {
+    /// The kernel's mark in the slot, confirmed by the byte lock.
+    Certificate,
+    /// The slot's byte lock alone.
+    ByteLock,
+    /// The process that has the owner's pid: a pidfd and its start time.
+    Pid,
+    /// None of them knows.
+    None,
+}
+
+impl fmt::Display for ProofSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Certificate => "death certificate",
+            Self::ByteLock => "byte lock",
+            Self::Pid => "pid and start time",
+            Self::None => "no proof",
+        })
+    }
+}
+
+/// What is known of an owner, and from where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// Whether it is gone.
+    pub proof: Proof,
+    /// Who says so.
+    pub source: ProofSource,
+}
+
+impl Evidence {
+    /// Nobody knows.
+    pub const UNKNOWN: Self = Self {
+        proof: Proof::Unknown,
+        source: ProofSource::None,
+    };
 }
