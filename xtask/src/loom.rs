@@ -46,7 +46,7 @@ fn pass(workspace: &Workspace, pass: Pass) -> Result<u32> {
         !packages.is_empty(),
         "no package has a test target called `{TARGET}`"
     );
-    let mut command = cargo::command(&workspace.root, &["test", "--release", "--locked"]);
+    let mut command = cargo::command(&workspace.root, &["test", "--locked"]);
     command.args(["--no-fail-fast", "--test", TARGET]);
     for package in packages {
         command.args(["-p", &package.name]);
@@ -63,17 +63,14 @@ fn pass(workspace: &Workspace, pass: Pass) -> Result<u32> {
     Ok(count.require_none_ignored()?.passed)
 }
 
-/// Sets the model cfg, its own target folder and a profile that builds fast and checks overflows.
+/// Sets the model cfg and the profile, and a target folder of its own: another cfg is another build.
 pub fn set_up(command: &mut Command, pass: Pass, target: &Path) {
     let flags = match pass {
         Pass::Plain => "--cfg bumpless_loom",
         Pass::Rmw => "--cfg bumpless_loom --cfg bumpless_loom_rmw",
     };
-    command
-        .env("RUSTFLAGS", flags)
-        .env("CARGO_TARGET_DIR", target);
+    command.args(["--profile", "model"]);
+    command.env("RUSTFLAGS", flags);
+    command.env("CARGO_TARGET_DIR", target);
     command.env("LOOM_MAX_PREEMPTIONS", MAX_PREEMPTIONS);
-    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-    command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
 }

@@ -40,17 +40,17 @@ pub fn lint(workspace: &Workspace) -> Outcome {
     let mut under_model_cfg = String::new();
     let with_models = workspace.packages_with_test(loom::TARGET);
     if !with_models.is_empty() {
-        let mut command = cargo::command(&workspace.root, &["clippy", "--release", "--locked"]);
-        command.args(["--lib", "--test", loom::TARGET]);
+        let mut command = cargo::command(&workspace.root, &["clippy", "--locked", "--lib"]);
+        command.args(["--test", loom::TARGET]);
         for package in &with_models {
             command.args(["-p", &package.name]);
         }
-        command.args(["--", "-D", "warnings"]);
         loom::set_up(
             &mut command,
             loom::Pass::Plain,
             &workspace.root.join("target/loom"),
         );
+        command.args(["--", "-D", "warnings"]);
         run(Child::new(command, PART_LIMIT))?.require("cargo clippy under the model cfg")?;
         under_model_cfg = format!(" ({} again under the model cfg)", with_models.len());
     }

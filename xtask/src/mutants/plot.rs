@@ -1,7 +1,8 @@
 //! The copy of the tree in which bugs are planted, and the test binaries built from it.
 //!
 //! Only files that differ are written, so that what an earlier run compiled stays valid. Each pass
-//! has a target folder of its own; builds are incremental and without debug information.
+//! has a target folder of its own; builds are incremental and without debug
+//! information.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -173,16 +174,13 @@ impl Plot {
                 command.env("CARGO_TARGET_DIR", self.folder.join("test"));
             }
             Pass::Loom => {
-                command.arg("--release");
                 loom::set_up(&mut command, loom::Pass::Plain, &self.folder.join("loom"));
             }
             Pass::LoomRmw => {
-                command.arg("--release");
                 loom::set_up(&mut command, loom::Pass::Rmw, &self.folder.join("loom-rmw"));
             }
         }
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        command.env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
         command
     }
 
