@@ -2,7 +2,8 @@
 //!
 //! An access is near a comment when the comment stands inside its statement or arm up to its own
 //! line, or ends at most three lines above the statement's first line. `// SAFETY:` comments speak
-//! of something else and count only if they speak of orderings too.
+//! of something else and count only if they speak of orderings too. A comment that begins with
+//! `Release, each:` speaks for all of that ordering below it in the function.
 
 use super::source::{Comment, Source};
 use super::{Finding, Tree};
@@ -19,9 +20,16 @@ const PAIRING: [&str; 9] = [
 pub fn partner_named(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (source, index) in uses(tree, &["Acquire", "Release", "AcqRel", "SeqCst"]) {
-        let explained = near(source, index).any(|comment| speaks_of(comment, &PAIRING));
+        let token = &source.tokens[index];
+        let each = format!("// {}, each", token.text);
+        let speaks_for_run = |c: &Comment| {
+            let function = source.function_around(index);
+            function.is_some_and(|f| c.first >= f.line && c.last < token.line)
+                && c.text.starts_with(&each)
+        };
+        let explained = near(source, index).any(|comment| speaks_of(comment, &PAIRING))
+            || source.comments.iter().any(speaks_for_run);
         if !explained {
-            let token = &source.tokens[index];
             let what = format!("{}: no comment says what it pairs with", token.text);
             findings.push(Finding::new(&source.path, token.line, what));
         }
@@ -80,24 +88,17 @@ fn uses<'a>(tree: &'a Tree, names: &[&str]) -> Vec<(&'a Source, usize)> {
     found
 }
 
-/// Neither imported, nor a pattern, nor another enum's variant.
+/// An argument: neither imported, nor a pattern, nor a value in a translation of orderings, nor
+/// another enum's variant.
 fn is_passed(source: &Source, index: usize) -> bool {
     let qualified = index >= 3 && source.has(index - 2, &[":", ":"]);
     if qualified && source.word(index - 3) != "Ordering" {
         return false;
     }
-    let first = if qualified { index - 3 } else { index };
-    let before = first
-        .checked_sub(1)
-        .map_or("", |before| source.word(before));
-    let pattern = before == "|" || matches!(source.word(index + 1), "|" | "=");
-    let comparison = source.has(index + 1, &["=", "="]);
-    let imported = (0..index)
+    let around = (0..index)
         .rev()
-        .map(|i| source.word(i))
-        .find(|w| matches!(*w, ";" | "use"));
-    let in_use = imported == Some("use");
-    (!pattern || comparison) && !in_use
+        .find(|open| source.tokens[*open].mate > index);
+    around.is_some_and(|open| source.word(open) == "(")
 }
 
 /// The comments near the access at `index`.
@@ -166,10 +167,10 @@ fn silent(&self) {
     self.a.load(Acquire);
 }
 
-fn chosen(&self, order: Ordering) -> bool {
+fn chosen(&self, order: Ordering) -> Ordering {
     match order {
-        Ordering::Acquire | Ordering::Release => true,
-        _ => State::Release == self.state,
+        Ordering::Acquire | Ordering::Release => Ordering::SeqCst,
+        _ => f(State::Release),
     }
 }
 
@@ -185,12 +186,29 @@ fn arms(&self) {
         }
     }
 }
+
+fn run(&self) {
+    // Release, each: in this order for the kernel.
+    f();
+    g();
+    h();
+    i();
+    self.a.store(1, Ordering::Release);
+    self.b.load(Ordering::Acquire);
+}
 ";
         let found = places(
             partner_named,
             &[(PATH, code), ("crates/a/tests/x.rs", code)],
         );
-        assert_eq!(found, [format!("{PATH}:18"), format!("{PATH}:36")]);
+        assert_eq!(
+            found,
+            [
+                format!("{PATH}:18"),
+                format!("{PATH}:36"),
+                format!("{PATH}:48")
+            ]
+        );
     }
 
     #[test]
