@@ -28,3 +28,8 @@ pub use run::Stop;
 pub use verdict::Verdict;
 #[cfg(not(bumpless_loom))]
 pub use watchdog::{DEFAULT_GRACE_EPOCHS, FailoverWatchdog};
+
+/// The README's example is a test.
+#[cfg(all(doctest, not(bumpless_loom)))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
