@@ -123,7 +123,7 @@ fn namespace(path: &str) -> u64 {
     std::fs::metadata(path).map_or(0, |found| found.ino())
 }
 
-/// Field 22 of a /proc/<pid>/stat. The second field is the program's name in parentheses, and may
+/// Field 22 of a `/proc/<pid>/stat`. The second field is the program's name in parentheses, and may
 /// itself have spaces and parentheses: what counts is behind the last one.
 pub(crate) fn start_ticks(stat: &[u8]) -> Option<u64> {
     let end_of_name = stat.iter().rposition(|&byte| byte == b')')?;
