@@ -1,0 +1,222 @@
+//! What the children do: one role for most, which does as it is told, and the loops of some scenarios.
+//!
+//! Contract: a role ends when its commands end. A member answers each line with one line: `done`, and
+//! what came of it, or `refused`, the error's variant and its text.
+
+use std::fmt::Debug;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bumpless_failover::{FailoverWatchdog, ReclaimReport};
+use bumpless_heartbeat::{Handle, HeartbeatError, HeartbeatTable, Label, Profile};
+
+use crate::lines::{Lines, Next};
+use crate::silence;
+
+/// The first argument of a child.
+pub const ROLE_ARGUMENT: &str = "--role";
+
+/// Plays the role that the arguments name.
+pub fn play(arguments: &[String]) -> ExitCode {
+    let (role, rest) = arguments.split_first().expect("a role");
+    match role.as_str() {
+        "member" => Member::default().serve(),
+        "marker" => silence::marker(rest),
+        "scanner" => silence::scanner(rest),
+        "pausing judge" => silence::pausing_judge(rest),
+        other => panic!("no role is called `{other}`"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// An error as it is answered.
+#[derive(Debug)]
+pub struct Refusal {
+    kind: String,
+    text: String,
+}
+
+impl<E: Debug + std::fmt::Display> From<E> for Refusal {
+    /// The variants are cut out of the text for debugging: `Region(NotFound { .. })`.
+    fn from(error: E) -> Self {
+        let debug = format!("{error:?}");
+        let end = debug.find([' ', ')']).unwrap_or(debug.len());
+        Self {
+            kind: debug[..end].replace('(', "."),
+            text: error.to_string(),
+        }
+    }
+}
+
+type Reply = Result<String, Refusal>;
+
+/// The lines of commands of this process.
+pub fn commands() -> Lines {
+    let stdin = std::io::stdin();
+    let pipe = rustix::io::fcntl_dupfd_cloexec(&stdin, 3).expect("a copy of standard input");
+    Lines::new(pipe)
+}
+
+/// Answers one command.
+pub fn answer(reply: &Reply) {
+    match reply {
+        Ok(what) => println!("done {}", what.replace('\n', " ")),
+        Err(Refusal { kind, text }) => println!("refused {kind} {}", text.replace('\n', " ")),
+    }
+}
+
+/// A process that does with a table what it is told. It opens tables for the rest of its life.
+#[derive(Default)]
+struct Member {
+    table: Option<&'static HeartbeatTable>,
+    handles: Vec<Handle>,
+    watchdog: Option<FailoverWatchdog<'static>>,
+    report: ReclaimReport,
+    beat_interval: Option<Duration>,
+}
+
+impl Member {
+    fn serve(mut self) {
+        let mut commands = commands();
+        loop {
+            match commands.next(self.beat_interval) {
+                Next::Line(line) => {
+                    let words: Vec<&str> = line.split(' ').collect();
+                    answer(&self.obey(&words));
+                }
+                // What a beat is told, the next command is told too.
+                Next::Quiet => drop(self.handles.last().map(|handle| self.table().beat(*handle))),
+                Next::Closed => return,
+            }
+        }
+    }
+
+    fn table(&self) -> &'static HeartbeatTable {
+        self.table.expect("an open table")
+    }
+
+    fn handle(&self) -> Handle {
+        *self.handles.last().expect("a registration")
+    }
+
+    fn obey(&mut self, words: &[&str]) -> Reply {
+        match words {
+            ["create", path, capacity] => self.have(HeartbeatTable::create(path, number(capacity))),
+            ["reset", path, capacity] => self.have(HeartbeatTable::reset(path, number(capacity))),
+            ["open", path, capacity] => self.have(HeartbeatTable::open(path, number(capacity))),
+            ["attach", path] => self.have(HeartbeatTable::attach(path)),
+            ["look", path] => self.have(HeartbeatTable::open_read_only(path)),
+            ["register"] => self.register(Profile::default()),
+            ["register", grace, label] => self.register(Profile {
+                grace_epochs: number(grace) as u16,
+                label: Label::new(label)?,
+                ..Profile::default()
+            }),
+            ["fill"] => self.fill(),
+            ["unregister"] => {
+                self.table().unregister(self.handle())?;
+                self.handles.pop();
+                Ok(String::new())
+            }
+            ["beat"] => done(self.table().beat(self.handle())),
+            ["beating", milliseconds] => {
+                self.beat_interval = Some(Duration::from_millis(number(milliseconds) as u64));
+                Ok(String::new())
+            }
+            ["mark", units @ ..] => self.each(units, HeartbeatTable::mark_in_flight),
+            ["complete", units @ ..] => self.each(units, HeartbeatTable::clear_in_flight),
+            ["see", slot] => Ok(format!("{:?}", self.table().observe(number(slot)))),
+            ["watch", grace] => {
+                let grace_epochs = number(grace) as u64;
+                self.watchdog = Some(FailoverWatchdog::with_grace(self.table(), grace_epochs));
+                Ok(String::new())
+            }
+            ["scan"] => self.scan(),
+            ["acknowledge"] => self.acknowledge(),
+            other => panic!("no command: {other:?}"),
+        }
+    }
+
+    fn have(&mut self, opened: Result<HeartbeatTable, HeartbeatError>) -> Reply {
+        let table = Box::leak(Box::new(opened?));
+        self.table = Some(table);
+        Ok(format!(
+            "{} slots, creation id {:x}",
+            table.capacity(),
+            table.creation_id()
+        ))
+    }
+
+    fn register(&mut self, profile: Profile) -> Reply {
+        let handle = self.table().register_as(std::process::id(), profile)?;
+        self.handles.push(handle);
+        Ok(format!("{} {}", handle.slot(), handle.generation()))
+    }
+
+    /// Registers until the table is full; how often, and what the table said then.
+    fn fill(&mut self) -> Reply {
+        let mut count = 0;
+        loop {
+            match self.register(Profile::default()) {
+                Ok(_) => count += 1,
+                Err(refusal) if refusal.kind == "TableFull" => {
+                    return Ok(format!("{count} {}", refusal.text));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    fn each(
+        &self,
+        units: &[&str],
+        operation: fn(&HeartbeatTable, Handle, usize) -> Result<(), HeartbeatError>,
+    ) -> Reply {
+        for unit in units {
+            operation(self.table(), self.handle(), number(unit))?;
+        }
+        Ok(String::new())
+    }
+
+    fn scan(&mut self) -> Reply {
+        let watchdog = self.watchdog.as_ref().expect("a watchdog");
+        watchdog.scan_into(&mut self.report);
+        let mut text = format!("{:?}", self.report.standing);
+        for (slot, _) in &self.report.dead_slots {
+            for unit in slot.units.iter() {
+                text += &format!(" {}", slot.unit_name(unit));
+            }
+        }
+        Ok(text)
+    }
+
+    fn acknowledge(&mut self) -> Reply {
+        let watchdog = self.watchdog.as_ref().expect("a watchdog");
+        let mut text = String::new();
+        for (slot, _) in &self.report.dead_slots {
+            text += &format!("{:?} ", watchdog.clear_dead_bitmap(*slot)?);
+        }
+        Ok(text)
+    }
+}
+
+fn done(result: Result<(), HeartbeatError>) -> Reply {
+    Ok(result.map(|()| String::new())?)
+}
+
+/// A number in a command.
+pub fn number(word: &str) -> usize {
+    word.parse()
+        .unwrap_or_else(|_| panic!("no number: `{word}`"))
+}
+
+/// Registers as soon as a slot is free.
+pub fn register_when_free(table: &HeartbeatTable) -> Handle {
+    loop {
+        match table.register(std::process::id()) {
+            Ok(handle) => return handle,
+            Err(HeartbeatError::TableFull { .. }) => std::thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
