@@ -1,3 +1,30 @@
-//! The operator's tool.
+//! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod pool;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Processes that survive each other's death.
+#[derive(Debug, Parser)]
+#[command(name = "bumpless", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pool(Box<pool::PoolArguments>),
+    #[command(hide = true)]
+    PoolWorker(pool::WorkerArguments),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Pool(arguments) => pool::run(*arguments),
+        Command::PoolWorker(arguments) => pool::run_worker(&arguments),
+    }
+}

@@ -1,0 +1,47 @@
+//! SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
+//!
+//! At once means that the kernel ends the workers (they die with their parent), and that the files of
+//! the pool stay.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::error::PoolError;
+
+/// The exit code after a signal.
+pub const INTERRUPTED: u8 = 130;
+
+/// Set by the handlers.
+#[derive(Debug, Clone)]
+pub struct Signals(Arc<AtomicBool>);
+
+impl Signals {
+    /// Installs the handlers.
+    ///
+    /// # Errors
+    /// [`PoolError::File`] names the signal.
+    pub fn install() -> Result<Self, PoolError> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for (signal, name) in [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")] {
+            let refused = || PoolError::file("install a handler for", name);
+            // In this order: the first signal finds the flag unset, and sets it.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                i32::from(INTERRUPTED),
+                Arc::clone(&asked),
+            )
+            .map_err(refused())?;
+            signal_hook::flag::register(signal, Arc::clone(&asked)).map_err(refused())?;
+        }
+        Ok(Self(asked))
+    }
+
+    /// Whether a signal has asked for the end.
+    #[must_use]
+    pub fn asked(&self) -> bool {
+        // Relaxed: a flag on its own.
+        self.0.load(Ordering::Relaxed)
+    }
+}
