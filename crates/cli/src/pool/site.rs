@@ -95,7 +95,7 @@ fn await_unused(table: &HeartbeatTable) -> Result<(), PoolError> {
 fn user_of(table: &HeartbeatTable) -> Option<u32> {
     table.iter_live().find_map(|(slot, snapshot)| {
         let claim = table.cells(slot)?.slot.claimed_by();
-        let lives = claim.is_live() && table.prove(slot, claim) != Proof::Gone;
+        let lives = claim.is_live() && table.examine(slot, claim).proof != Proof::Gone;
         lives.then_some(snapshot.pid)
     })
 }
