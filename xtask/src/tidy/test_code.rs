@@ -75,7 +75,10 @@ pub fn sleeps(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
         for (index, token) in source.tokens.iter().enumerate() {
-            let named = matches!(token.text.as_str(), "sleep" | "sleep_ms" | "sleep_until");
+            // `x.sleep()` is a method with a meaning of its own.
+            let method = index > 0 && source.word(index - 1) == ".";
+            let named =
+                !method && matches!(token.text.as_str(), "sleep" | "sleep_ms" | "sleep_until");
             if !named || source.word(index + 1) != "(" || !source.in_test(index) {
                 continue;
             }
@@ -147,7 +150,7 @@ fn c(ignore: bool, todo: bool) -> bool { todo != ignore }
 fn product() { std::thread::sleep(x); }
 #[cfg(test)]
 mod tests {
-    fn t() { thread::sleep(x); }
+    fn t() { thread::sleep(x); bell.sleep(); }
     fn await_condition() { sleep(x); }
 }
 ";
