@@ -1,6 +1,8 @@
-//! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files.
+//! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files, and
+//! `bumpless bench`, figures of this machine.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod pool;
 
 use std::process::ExitCode;
@@ -20,11 +22,13 @@ enum Command {
     Pool(Box<pool::PoolArguments>),
     #[command(hide = true)]
     PoolWorker(pool::WorkerArguments),
+    Bench(bench::BenchArguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Pool(arguments) => pool::run(*arguments),
         Command::PoolWorker(arguments) => pool::run_worker(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     }
 }

@@ -133,6 +133,8 @@ pub struct ReclaimReport {
     /// Slots that somebody should look at, and from which nothing was handed back: late owners under
     /// [`OnSilence::ReportOnly`](crate::OnSilence), claims that last too long, unknown states.
     pub suspects: Vec<SlotRef>,
+    /// When this scan began, in nanoseconds of `CLOCK_MONOTONIC`: how old its news are.
+    pub started_ns: u64,
     /// The epoch after this scan's tick.
     pub new_global_epoch: u64,
     /// The longest time since a registered owner's last beat, in epochs.

@@ -157,6 +157,7 @@ impl<'t> FailoverWatchdog<'t> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.scans += 1;
         let started_ns = monotonic_ns();
+        report.started_ns = started_ns;
         report.new_global_epoch = self.table.global_epoch();
         let Some(lease) = self.hold_lease(&mut memory, started_ns) else {
             return;

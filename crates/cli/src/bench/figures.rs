@@ -1,0 +1,100 @@
+//! The figures of a measurement: as a table, and as one line of JSON.
+
+use serde::Serialize;
+
+/// Some durations, of which the least, the middle and the 99th of a hundred are told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    min: f64,
+    p50: f64,
+    p99: f64,
+}
+
+impl Spread {
+    /// Of durations in nanoseconds, in microseconds; zeros when there are none. By nearest rank.
+    pub fn of_ns(durations_ns: impl IntoIterator<Item = u64>) -> Self {
+        let mut sorted: Vec<u64> = durations_ns.into_iter().collect();
+        sorted.sort_unstable();
+        let at = |percent: usize| {
+            let rank = (sorted.len() * percent).div_ceil(100).max(1);
+            sorted.get(rank - 1).map_or(0.0, |ns| *ns as f64 / 1_000.0)
+        };
+        Self {
+            min: at(0),
+            p50: at(50),
+            p99: at(99),
+        }
+    }
+}
+
+/// What one detector did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DetectorFigures {
+    /// From right before the kill until the watching thread knows, in microseconds.
+    pub seen_us: Spread,
+    /// From right before the kill until the units are in a report, in microseconds.
+    pub handed_back_us: Spread,
+}
+
+/// What `bench death` found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeathFigures {
+    /// Bytes that each killed worker had touched.
+    pub rss: u64,
+    /// Other live workers.
+    pub others: u32,
+    /// Kills for each detector.
+    pub runs: u32,
+    /// By death certificate.
+    pub robust: DetectorFigures,
+    /// By process descriptor.
+    pub pidfd: DetectorFigures,
+    /// By missed beats.
+    pub beats: DetectorFigures,
+}
+
+impl DeathFigures {
+    /// The figures for people; `load` is what the machine was doing else.
+    pub fn table(&self, load: &str) -> String {
+        let Self {
+            rss, others, runs, ..
+        } = self;
+        let mut text = format!(
+            "SIGKILL to seen and to handed back, in microseconds: rss {rss} bytes, {others} other \
+             workers, {runs} runs each, load {load}\n\
+             {:10}{:>11}{:>11}{:>11}   {:>11}{:>11}{:>11}\n",
+            "", "seen min", "p50", "p99", "handed min", "p50", "p99"
+        );
+        for (name, figures) in [
+            ("robust", &self.robust),
+            ("pidfd", &self.pidfd),
+            ("beats", &self.beats),
+        ] {
+            let (seen, handed) = (figures.seen_us, figures.handed_back_us);
+            text += &format!(
+                "{name:10}{:>11.1}{:>11.1}{:>11.1}   {:>11.1}{:>11.1}{:>11.1}\n",
+                seen.min, seen.p50, seen.p99, handed.min, handed.p50, handed.p99
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_by_nearest_rank() {
+        let spread = Spread::of_ns((1..=200).rev().map(|us| us * 1_000));
+        let wanted = Spread {
+            min: 1.0,
+            p50: 100.0,
+            p99: 198.0,
+        };
+        assert_eq!(spread, wanted);
+        let alone = Spread::of_ns([1_500]);
+        assert_eq!((alone.min, alone.p50, alone.p99), (1.5, 1.5, 1.5));
+        assert_eq!(Spread::of_ns([]).p99, 0.0);
+    }
+}

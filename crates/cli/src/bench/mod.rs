@@ -1,0 +1,51 @@
+//! `bumpless bench`: figures of this machine, measured with real processes.
+//!
+//! Contract: every process that a measurement starts is this program again, in a hidden role, and dies
+//! with the measurement. Exit code 0 with the figures, 1 with what went wrong, 130 after a signal.
+
+mod args;
+mod children;
+mod death;
+mod detector;
+mod error;
+mod figures;
+mod roles;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+pub use args::DeathArguments;
+use args::RoleArguments;
+use error::BenchError;
+
+/// Measures this machine with real processes.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Death(DeathArguments),
+    #[command(hide = true)]
+    Role(RoleArguments),
+}
+
+/// Runs what the arguments name.
+pub fn run(arguments: &BenchArguments) -> ExitCode {
+    let done = match &arguments.what {
+        What::Death(arguments) => death::run(arguments),
+        What::Role(arguments) => roles::play(arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(BenchError::Interrupted) => ExitCode::from(signals::INTERRUPTED),
+        Err(error) => {
+            eprintln!("bumpless bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

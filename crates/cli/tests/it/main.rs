@@ -1,0 +1,3 @@
+//! The tool, run as a user runs it.
+
+mod bench_death;
