@@ -29,7 +29,7 @@ use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 pub const UNITS_PER_WORD: u32 = 32;
 
 /// How often a watchdog tries to fence a word before it takes the owner's winning for life.
-pub const FENCE_TRIES: u32 = 8;
+pub const FENCE_TRIES: u32 = if cfg!(bumpless_loom) { 2 } else { 8 };
 
 /// How often a change is tried against other threads of one owner before [`WorkError::Contended`].
 const CHANGE_TRIES: u32 = if cfg!(bumpless_loom) { 8 } else { 4_096 };

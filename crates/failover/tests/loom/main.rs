@@ -1,0 +1,1 @@
+#![cfg(bumpless_loom)]
