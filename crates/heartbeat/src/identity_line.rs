@@ -18,8 +18,8 @@ use bumpless_substrate::sync::{AtomicU64, Ordering};
 use crate::error::HeartbeatError;
 use crate::snapshot::SlotRole;
 
-/// How many bytes of UTF-8 a label has at most.
-pub const LABEL_LEN_MAX: usize = 64;
+/// How many bytes of UTF-8 a label has at most: 64. Models make do with one word.
+pub const LABEL_LEN_MAX: usize = if cfg!(bumpless_loom) { 8 } else { 64 };
 
 const LABEL_WORDS: usize = LABEL_LEN_MAX / 8;
 
@@ -37,7 +37,7 @@ bumpless_substrate::shared_struct! {
         /// The table's epoch at registration.
         32 => registered_epoch: AtomicU64,
         /// UTF-8, padded with zero bytes.
-        40 => label: [AtomicU64; 8],
+        40 => label: [AtomicU64; LABEL_WORDS],
         /// Zero.
         104 => spare: [AtomicU64; 3],
     }

@@ -31,6 +31,9 @@ use crate::identity_line::{IdentityLine, Label, OwnerIdentity, Registration};
 use crate::snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotRole};
 use crate::unit::{Unit, UnitSet};
 
+/// How many work words a slot has. Models make do with a first one and another one.
+const WORK_WORDS: usize = if cfg!(bumpless_loom) { 2 } else { 4 };
+
 bumpless_substrate::shared_struct! {
     /// The owner's line; layout and writers in the [module's text](self).
     pub struct Slot[size = 64, align = 64] {
@@ -39,7 +42,7 @@ bumpless_substrate::shared_struct! {
         /// The last beat: generation and epoch. Stored by the owner, read by watchdogs.
         8 => epoch: AtomicU64,
         /// Units in flight and the fence. CAS: owner and peers.
-        16 => work: [WorkWord; 4],
+        16 => work: [WorkWord; WORK_WORDS],
         /// Version of role, grace and the identity line. Written by the owner.
         48 => seq: SeqLock,
         /// [`NO_KEEPER`], or the robust-futex word. Written by the owner and the kernel.
@@ -365,8 +368,8 @@ impl Slot {
     /// The second look before a fence: the claim, behind an acquire fence over all that was read.
     #[must_use]
     pub fn still_claimed_as(&self, seen: Claim) -> bool {
-        // Pairs with the Release CAS of `publish` and `release`: what was read before belongs to
-        // `seen` if the word still says so.
+        // Pairs with the release fence in `SeqLock::begin`, which the next owner passes behind its
+        // claim and before it writes: what was read before belongs to `seen` if the word still says so.
         fence(Ordering::Acquire);
         self.claim.peek() == seen
     }

@@ -1,1 +1,2 @@
+//! Models of the judgement of one slot.
 #![cfg(bumpless_loom)]

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use bumpless_heartbeat::identity_line::{IdentityLine, Registration};
-use bumpless_heartbeat::slot::{Claimable, FenceOutcome, Slot};
+use bumpless_heartbeat::slot::{Claimable, FenceOutcome, Slot, SlotError};
 use bumpless_heartbeat::verdict_line::VerdictLine;
 use bumpless_heartbeat::{HeartbeatSnapshot, Label, Observed, OwnerIdentity, Profile, SlotRole};
 use bumpless_heartbeat::{Unit, UnitSet};
@@ -68,7 +68,7 @@ fn registration(generation: u32) -> Registration {
         profile: Profile {
             role: SlotRole::Other(10 + generation as u16),
             grace_epochs: generation as u16,
-            label: Label::new(&format!("generation {generation}")).unwrap(),
+            label: Label::new(&generation.to_string()).unwrap(),
         },
         epoch: first_epoch(generation),
         start_ticks: 1_000 + number,
@@ -105,7 +105,7 @@ impl Cells {
     /// Given back by A, empty.
     pub fn released() -> Arc<Self> {
         let (cells, live) = Self::owned(&[]);
-        assert!(cells.slot.unregister(live).unwrap().is_empty());
+        assert!(cells.give_back(live).unwrap().is_empty());
         cells
     }
 
@@ -132,11 +132,17 @@ impl Cells {
         }
         let claiming = self.slot.claim(seen, pid).map_err(Obstacle::Lost)?;
         let registration = registration(claiming.generation());
+        self.slot.keep_without_certificate();
         self.slot.fill(claiming, &self.identity, &registration);
         Ok(self
             .slot
             .publish(claiming)
             .expect("nobody else changes a CLAIMING slot"))
+    }
+
+    /// As `HeartbeatTable::unregister` does it, with a certificate to take back.
+    pub fn give_back(&self, live: Claim) -> Result<UnitSet, SlotError> {
+        self.slot.unregister(live, || self.slot.disarm())
     }
 
     /// A watchdog's round over the slot of an owner that is proven gone or gave back: verdict,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bumpless_heartbeat::slot::Claimable;
-use bumpless_heartbeat::{Observed, SlotRole};
+use bumpless_heartbeat::{Certificate, Observed, SlotRole};
 use bumpless_substrate::claim::ClaimState;
 use loom::thread;
 
@@ -121,12 +121,12 @@ fn who_sees_live_on_the_claim_word_alone_sees_that_owners_words() {
                         words,
                         slot.peek_role(),
                         slot.grace_epochs(),
-                        slot.peek_keeper(),
+                        slot.certificate(),
                     )
                 })
             };
             let live = cells.register(A, Owners::Unproven).unwrap();
-            let (claim, (beat, decision, units), role, grace_epochs, keeper) =
+            let (claim, (beat, decision, units), role, grace_epochs, certificate) =
                 watchdog.join().unwrap();
             match claim.state() {
                 Some(ClaimState::Live) => {
@@ -141,7 +141,7 @@ fn who_sees_live_on_the_claim_word_alone_sees_that_owners_words() {
                         "LIVE before its words"
                     );
                     assert_eq!((role, grace_epochs), (SlotRole::Other(11), 1));
-                    assert_eq!(keeper, bumpless_heartbeat::slot::NO_KEEPER);
+                    assert_eq!(certificate, Certificate::None);
                     assert!(units.is_empty());
                     outcomes.saw("live");
                 }

@@ -11,7 +11,7 @@ use crate::seeing::check_seeing;
 /// What A and B do: a last beat, giving back, and B's registration.
 fn turn_over(cells: &Cells, live: Claim) -> Claim {
     cells.slot.beat(live, first_epoch(1) + 1).unwrap();
-    assert!(cells.slot.unregister(live).unwrap().is_empty());
+    assert!(cells.give_back(live).unwrap().is_empty());
     let next = cells
         .register(B, Owners::Unproven)
         .expect("given back and empty");
@@ -116,7 +116,7 @@ fn the_next_registrant_finds_the_slot_owned_or_clean() {
                 let cells = Arc::clone(&cells);
                 thread::spawn(move || cells.register(B, Owners::Unproven))
             };
-            assert!(cells.slot.unregister(live).unwrap().is_empty());
+            assert!(cells.give_back(live).unwrap().is_empty());
             match next.join().unwrap() {
                 Ok(next) => {
                     cells
