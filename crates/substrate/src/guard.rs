@@ -93,7 +93,7 @@ pub fn spawn_guarded(
     record_pid: Option<(Arc<Region>, u64)>,
 ) -> Result<Child, GuardError> {
     let record: Option<Place<AtomicU32>> = record_pid
-        .map(|(region, offset)| Place::new(region, offset))
+        .map(|(region, offset)| Place::new(&region, offset))
         .transpose()?;
     let parent_pid = our_pid();
     let in_child = record.clone();

@@ -26,3 +26,8 @@ pub mod sync;
 #[cfg(not(bumpless_loom))]
 pub mod view;
 pub mod work;
+
+// The README's example runs as a doctest.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,18 +31,22 @@ const fn format(kind: [u8; 4], record_size: u32) -> Format {
     }
 }
 
-/// A load's ordering: one that releases becomes `SeqCst`. What it pairs with is the caller's to know.
+// Orderings in this file are the caller's: what they pair with is known there.
+
+/// A load's ordering: one that releases becomes `SeqCst`.
 fn for_load(order: Ordering) -> Ordering {
     match order {
         Ordering::Relaxed | Ordering::Acquire => order,
+        // Orders all that the caller asked for, and more.
         _ => Ordering::SeqCst,
     }
 }
 
-/// A store's ordering: one that acquires becomes `SeqCst`. What it pairs with is the caller's to know.
+/// A store's ordering: one that acquires becomes `SeqCst`.
 fn for_store(order: Ordering) -> Ordering {
     match order {
         Ordering::Relaxed | Ordering::Release => order,
+        // As for loads: orders all that the caller asked for, and more.
         _ => Ordering::SeqCst,
     }
 }
@@ -89,7 +93,7 @@ macro_rules! shared_value {
             /// [`RegionError::OutOfRange`], [`RegionError::Misaligned`]; [`RegionError::ReadOnly`]
             /// for an observed region.
             pub fn in_region(region: Arc<Region>, offset: u64) -> Result<Self, RegionError> {
-                Place::new(region, offset).map(Self)
+                Place::new(&region, offset).map(Self)
             }
 
             /// Writes the value back to its file and waits until it is there.

@@ -39,6 +39,16 @@ impl<T: Shared> View<T> {
     }
 }
 
+impl<T: Shared> Clone for View<T> {
+    fn clone(&self) -> Self {
+        Self {
+            first: self.first,
+            count: self.count,
+            region: Arc::clone(&self.region),
+        }
+    }
+}
+
 impl<T: Shared> Deref for View<T> {
     type Target = [T];
 

@@ -97,16 +97,6 @@ impl Mapping {
         Ok(unsafe { &*place })
     }
 
-    /// As `at`, without its checks.
-    ///
-    /// # Safety
-    /// `at` has succeeded on this mapping with the same type and offset.
-    pub(crate) unsafe fn at_unchecked<T: Shared>(&self, offset: u64) -> &T {
-        let place = self.raw.as_ptr().wrapping_add(offset as usize).cast();
-        // SAFETY: the caller's promise, and the reasons given in `at`.
-        unsafe { &*place }
-    }
-
     pub(crate) fn slice<T: Shared>(
         &self,
         path: &Path,

@@ -1,58 +1,52 @@
-//! One value in a region, kept mapped by whoever holds it.
+//! One value in a region that may be written, kept mapped by whoever holds it.
 
 use std::sync::Arc;
 
 use crate::layout::Shared;
+use crate::view::View;
 
 use super::{Region, RegionError};
 
-/// An offset that was checked once, with the region that it was checked against.
+/// A view of one value, which knows where in the file it lies.
 #[derive(Debug)]
-pub(crate) struct Place<T> {
-    region: Arc<Region>,
+pub(crate) struct Place<T: Shared> {
+    view: View<T>,
     offset: u64,
-    value: core::marker::PhantomData<fn() -> T>,
 }
 
-impl<T> Clone for Place<T> {
+impl<T: Shared> Clone for Place<T> {
     fn clone(&self) -> Self {
         Self {
-            region: Arc::clone(&self.region),
+            view: self.view.clone(),
             offset: self.offset,
-            value: self.value,
         }
     }
 }
 
 impl<T: Shared> Place<T> {
-    /// A place that may be written.
-    pub(crate) fn new(region: Arc<Region>, offset: u64) -> Result<Self, RegionError> {
+    /// Refuses, besides what [`Region::at`] refuses, a region that is mapped for reading only.
+    pub(crate) fn new(region: &Arc<Region>, offset: u64) -> Result<Self, RegionError> {
         if region.is_read_only() {
-            let path = region.path().into();
             return Err(RegionError::ReadOnly {
-                path,
+                path: region.path().into(),
                 doing: "take a place to write to",
             });
         }
-        region.at::<T>(offset)?;
-        Ok(Self {
-            region,
-            offset,
-            value: core::marker::PhantomData,
-        })
+        let view = View::new(region, offset, 1)?;
+        Ok(Self { view, offset })
     }
 
     pub(crate) fn region(&self) -> &Arc<Region> {
-        &self.region
+        self.view.region()
     }
 
+    /// From the start of the file, in bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: `new` has checked this very offset and type against this very mapping, whose
-        // address and length never change.
-        unsafe { self.region.map.at_unchecked(self.offset) }
+        // There is one, as asked for in `new`.
+        &self.view[0]
     }
 }
