@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -14,13 +14,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::peer::{self, Peer};
 use crate::scene::{Scene, TABLE, eventually};
 
-/// A program that lives until it is killed, however many signals other than SIGKILL it gets.
+/// A program that lives until it is killed, for longer than any test waits.
 fn sleeper() -> std::process::Command {
     let mut command = std::process::Command::new("sleep");
     command
-        .arg("1000")
+        .arg("60")
         .stdin(Stdio::null())
-        .stdout(Stdio::null());
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
@@ -124,6 +125,40 @@ fn a_parent_killed_at_any_moment_leaves_no_child() {
         }
     }
     assert!(started >= 20, "only {started} children were started");
+}
+
+/// What a child does before it is guarded: kills its parent, and waits until it has another one.
+fn orphan_ourselves() -> std::io::Result<()> {
+    let parent = rustix::process::getppid();
+    if let Some(parent) = parent {
+        rustix::process::kill_process(parent, rustix::process::Signal::KILL)?;
+    }
+    while rustix::process::getppid() == parent {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+#[test]
+fn a_child_whose_parent_died_before_it_was_guarded_starts_nothing() {
+    if peer::plays("parent") {
+        let mut command = sleeper();
+        // SAFETY: three system calls, again and again.
+        unsafe { command.pre_exec(orphan_ourselves) };
+        let error = spawn_guarded(&mut command, None).unwrap_err();
+        panic!("not killed: {error}");
+    }
+    let mark = format!("{}-orphan", std::process::id());
+    let parent = Peer::start(
+        a_child_whose_parent_died_before_it_was_guarded_starts_nothing,
+        "parent",
+        &[("mark", OsStr::new(&mark))],
+    );
+    assert_eq!(parent.wait().signal(), Some(libc::SIGKILL));
+    let marked = format!("SUBSTRATE_TEST_PART_mark={mark}");
+    eventually("no process has the mark", || {
+        !anybody_has(marked.as_bytes())
+    });
 }
 
 /// Whether any process was started with that text in its environment.
