@@ -126,15 +126,21 @@ impl FailoverWatchdog<'_> {
     }
 
     /// Sleeps until an owner dies, somebody registers, or `timeout` is over: for loops of one's own.
-    /// May also return for no reason. Cost: one system call, and two loads per registered owner.
+    /// May also return for no reason, and does not notice a registration in a table that was opened to
+    /// look only. Cost: one system call, and two loads per registered owner.
     pub fn wait_for_change(&self, timeout: Duration) {
         self.wait(timeout, false, None);
     }
 
     fn wait(&self, mut timeout: Duration, is_primary: bool, stop: Option<&Stop>) {
         let doorbell = &self.table.header().doorbell;
-        // Relaxed: the kernel compares the value again before it sleeps.
-        let rung = doorbell.fetch_or(DOORBELL_WAITED_ON, Ordering::Relaxed) | DOORBELL_WAITED_ON;
+        // Relaxed, both: the kernel compares the value again before it sleeps. Who may only look can ask
+        // nobody to ring, and learns of new owners when its time is over.
+        let rung = if self.table.is_read_only() {
+            doorbell.load(Ordering::Relaxed)
+        } else {
+            doorbell.fetch_or(DOORBELL_WAITED_ON, Ordering::Relaxed) | DOORBELL_WAITED_ON
+        };
         let mut words = Vec::with_capacity(WAIT_ANY_MAX);
         words.push((doorbell, rung));
         words.extend(stop.map(|stop| (&stop.0, 0)));

@@ -83,13 +83,21 @@ impl HeartbeatTable {
         let mut occupants = Vec::new();
         let rounds = [Effort::Vacant, Effort::Recycle];
         for slot in occupancy.iter_clear() {
-            if let Ok(handle) = self.try_slot(slot, &me, profile, Effort::Vacant, &local)? {
-                local.held.push(handle);
-                return Ok(handle);
+            match self.try_slot(slot, &me, profile, Effort::Vacant, &local)? {
+                Ok(handle) => {
+                    local.held.push(handle);
+                    return Ok(handle);
+                }
+                // Nobody's, and yet not to be had: no later round comes here.
+                Err(obstacle @ (Obstacle::Retired | Obstacle::Damaged)) => {
+                    occupants.push(self.occupant(slot, obstacle));
+                }
+                Err(_) => {}
             }
         }
+        let unusable = occupants.len();
         for effort in rounds {
-            occupants.clear();
+            occupants.truncate(unusable);
             for slot in occupancy.iter() {
                 match self.try_slot(slot, &me, profile, effort, &local)? {
                     Ok(handle) => {
@@ -150,8 +158,12 @@ impl HeartbeatTable {
         Ok(self.writable()?.probe(slot)?)
     }
 
-    /// Records the death of `dead` in the slot's verdict line, once per generation.
+    /// Records the death of `dead` in the slot's verdict line, once per generation. Does nothing in a
+    /// table that was opened to look only.
     pub fn record_death(&self, cells: SlotCells<'_>, dead: Claim) {
+        if self.is_read_only() {
+            return;
+        }
         let hint = &self.header().deaths_hint;
         // Relaxed, before and after: the scan that sees either looks at the line; one that died with
         // us in between is made good by the scan's regular round over all lines.
@@ -262,7 +274,7 @@ impl HeartbeatTable {
         Ok(Ok(Handle {
             live,
             slot,
-            table: self.tag,
+            table: self.region.creation_id() as u32,
         }))
     }
 

@@ -29,6 +29,10 @@ use crate::snapshot::SlotRole;
 use crate::unit::Unit;
 use crate::verdict_line::VerdictLine;
 
+/// The tag of a table that was opened to look only. No handle has it, also none that the same process
+/// got from another opening of the same file: every store to a read-only mapping is a fault.
+const NO_HANDLES: u64 = u64::MAX;
+
 /// The result of a table's operation.
 pub type Result<T> = core::result::Result<T, HeartbeatError>;
 
@@ -58,8 +62,8 @@ pub struct HeartbeatTable {
     pub(crate) slots: View<Slot>,
     pub(crate) identities: View<IdentityLine>,
     pub(crate) verdicts: View<VerdictLine>,
-    /// Low half of the creation id: what ties a handle to this table.
-    pub(crate) tag: u32,
+    /// What ties a handle to this table: the low half of the creation id, or [`NO_HANDLES`].
+    pub(crate) tag: u64,
     /// The registrations of this table in this process. Held over all of register and unregister: a
     /// byte lock does not exclude its own process.
     pub(crate) local: Mutex<Local>,
@@ -166,7 +170,11 @@ impl HeartbeatTable {
             slots: View::new(&region, places.slots, capacity)?,
             identities: View::new(&region, places.identities, capacity)?,
             verdicts: View::new(&region, places.verdicts, capacity)?,
-            tag: region.creation_id() as u32,
+            tag: if region.is_read_only() {
+                NO_HANDLES
+            } else {
+                u64::from(region.creation_id() as u32)
+            },
             local: Mutex::new(Local::default()),
             guard: ForkGuard::new(),
             region,
@@ -270,7 +278,9 @@ impl HeartbeatTable {
     #[inline]
     fn owned(&self, handle: Handle) -> Result<&Slot> {
         match self.slots.get(handle.slot()) {
-            Some(slot) if handle.table == self.tag && !self.guard.is_forked() => Ok(slot),
+            Some(slot) if u64::from(handle.table) == self.tag && !self.guard.is_forked() => {
+                Ok(slot)
+            }
             _ => Err(self.not_of_this_table(handle)),
         }
     }
@@ -279,6 +289,9 @@ impl HeartbeatTable {
     fn not_of_this_table(&self, handle: Handle) -> HeartbeatError {
         if self.guard.is_forked() {
             return self.forked();
+        }
+        if let Err(read_only) = self.writable() {
+            return read_only;
         }
         if handle.slot() >= self.capacity() {
             let (slot, capacity) = (handle.slot(), self.capacity());

@@ -38,11 +38,6 @@ impl TableFile {
         Self { file, capacity }
     }
 
-    /// Where the bits of the slots in use lie.
-    pub fn occupancy(&self) -> [u64; 2] {
-        [256, 320]
-    }
-
     /// Where a slot lies.
     pub fn slot(&self, slot: u64) -> u64 {
         384 + 64 * slot
@@ -65,14 +60,6 @@ impl TableFile {
 
     pub fn set_bytes(&self, at: u64, bytes: &[u8]) {
         self.file.write_all_at(bytes, at).expect("room in the file");
-    }
-
-    /// The 64 bytes of a slot.
-    pub fn slot_bytes(&self, slot: u64) -> [u8; 64] {
-        let mut bytes = [0; 64];
-        let read = self.file.read_exact_at(&mut bytes, self.slot(slot));
-        read.expect("a slot");
-        bytes
     }
 
     /// All of it.

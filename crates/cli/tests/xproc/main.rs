@@ -7,12 +7,17 @@
 //! "Table" is 64 slots and a grace of 3 epochs unless a scenario says otherwise. The watchdog's scans
 //! are made one by one, so that lateness is counted exactly and a busy machine fails nothing.
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
 
 mod child;
+mod churn;
 mod death;
+mod files;
 mod layout;
+mod leaving;
 mod lines;
+mod misuse;
+mod observers;
+mod rights;
 mod roles;
 mod scene;
 mod silence;
@@ -62,8 +67,26 @@ const SCENARIOS: &[Scenario] = scenarios![
     8 Nothing silence::watchdog_killed_half_way_loses_nothing,
     12 Nothing death::stop_within_the_grace_is_nothing,
     15 Nothing death::zombie_is_dead,
+    19 Nothing misuse::stale_handle_writes_nothing,
+    20 Nothing misuse::numbers_out_of_range_are_typed_errors,
+    21 Nothing files::what_is_no_table_is_refused_by_name,
+    22 Nothing files::create_on_a_live_table_attaches,
+    23 Nothing files::killed_creator_leaves_nothing_half_made,
+    24 Nothing files::many_creators_at_once_share_one_table,
+    25 Nothing files::replaced_file_is_noticed,
+    26 Mounts rights::full_file_system_is_an_error_and_no_signal,
+    27 Root rights::other_user_is_refused_with_the_mode,
+    28 Nothing observers::random_bytes_harm_no_call,
+    29 Nothing observers::no_source_reads_the_wall_clock,
+    30 Nothing misuse::words_at_their_maximum_wrap_or_retire,
+    31 Nothing misuse::full_table_names_the_oldest_owners,
+    32 Nothing churn::snapshots_of_a_churning_table_are_never_torn,
+    33 Root rights::observer_sees_all_and_writes_nothing,
+    37 Nothing leaving::units_of_one_who_leaves_are_handed_back,
+    38 Nothing churn::mark_beside_unregister_never_reaches_the_next_owner,
     39 Nothing silence::paused_watchdog_does_not_touch_the_next_owner,
     44 Nothing death::deaths_found_by_recyclers_are_reported,
+    45 Nothing files::reset_of_a_live_table_cuts_the_old_one_off,
 ];
 
 /// What the first failing assertion of a scenario said.

@@ -10,8 +10,12 @@ use std::time::Duration;
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
 use bumpless_heartbeat::{Handle, HeartbeatError, HeartbeatTable, Label, Profile};
 
+use bumpless_substrate::region::default_folder;
+use rustix::fs::Mode;
+use rustix::process::{Gid, Uid};
+
 use crate::lines::{Lines, Next};
-use crate::silence;
+use crate::{churn, files, observers, rights, silence};
 
 /// The first argument of a child.
 pub const ROLE_ARGUMENT: &str = "--role";
@@ -21,6 +25,13 @@ pub fn play(arguments: &[String]) -> ExitCode {
     let (role, rest) = arguments.split_first().expect("a role");
     match role.as_str() {
         "member" => Member::default().serve(),
+        "attacher" => files::attacher(),
+        "starter" => files::starter(rest),
+        "full disk" => rights::full_disk(),
+        "damaged" => observers::damaged(rest),
+        "churner" => churn::churner(rest),
+        "two-threaded owner" => churn::two_threaded_owner(rest),
+        "heir" => churn::heir(rest),
         "marker" => silence::marker(rest),
         "scanner" => silence::scanner(rest),
         "pausing judge" => silence::pausing_judge(rest),
@@ -34,6 +45,13 @@ pub fn play(arguments: &[String]) -> ExitCode {
 pub struct Refusal {
     kind: String,
     text: String,
+}
+
+impl Refusal {
+    /// The error's variant.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
 }
 
 impl<E: Debug + std::fmt::Display> From<E> for Refusal {
@@ -125,10 +143,24 @@ impl Member {
             }
             ["mark", units @ ..] => self.each(units, HeartbeatTable::mark_in_flight),
             ["complete", units @ ..] => self.each(units, HeartbeatTable::clear_in_flight),
+            ["idle"] => Ok(String::new()),
+            ["become", user] => become_user(number(user) as u32),
+            ["umask", mask] => {
+                rustix::process::umask(Mode::from_raw_mode(number(mask) as u32));
+                Ok(String::new())
+            }
+            ["default-folder"] => Ok(default_folder()?.display().to_string()),
+            ["tick"] => Ok(self.table().tick_global_epoch()?.to_string()),
+            ["count"] => Ok(self.table().iter_live().count().to_string()),
             ["see", slot] => Ok(format!("{:?}", self.table().observe(number(slot)))),
             ["watch", grace] => {
                 let grace_epochs = number(grace) as u64;
                 self.watchdog = Some(FailoverWatchdog::with_grace(self.table(), grace_epochs));
+                Ok(String::new())
+            }
+            ["wait"] => {
+                let watchdog = self.watchdog.as_ref().expect("a watchdog");
+                watchdog.wait_for_change(Duration::from_millis(1));
                 Ok(String::new())
             }
             ["scan"] => self.scan(),
@@ -202,6 +234,16 @@ impl Member {
 
 fn done(result: Result<(), HeartbeatError>) -> Reply {
     Ok(result.map(|()| String::new())?)
+}
+
+/// Becomes another user for good. The guard is gone then, but a child without a harness ends when its
+/// commands do.
+fn become_user(user: u32) -> Reply {
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    Ok(String::new())
 }
 
 /// A number in a command.
