@@ -21,7 +21,7 @@ impl FailoverWatchdog<'_> {
     /// The lease, if this watchdog holds it or can take it: nobody holds it, or the holder is gone, or
     /// it has not ticked for four of its intervals.
     pub(crate) fn hold_lease(&self, memory: &mut Memory, now_ns: u64) -> Option<Lease> {
-        if self.table.is_read_only() {
+        if self.table.is_read_only() || self.table.is_forked() {
             return None;
         }
         self.keep_registered(memory);
@@ -69,7 +69,8 @@ impl FailoverWatchdog<'_> {
     /// does without, and tries again now and then.
     fn keep_registered(&self, memory: &mut Memory) {
         self.beat(memory);
-        if memory.handle.is_none() && memory.scans % LINES_ROUND_SCANS == 1 {
+        if memory.handle.is_none() && memory.scans >= memory.registers_at_scan {
+            memory.registers_at_scan = memory.scans + LINES_ROUND_SCANS;
             let label = Label::new("watchdog").unwrap_or_default();
             let profile = Profile {
                 role: SlotRole::Watchdog,
@@ -91,6 +92,7 @@ impl FailoverWatchdog<'_> {
             let _ = self.table.unregister(handle);
             memory.handle = None;
             memory.lease = None;
+            memory.registers_at_scan = 0;
         }
     }
 
@@ -120,10 +122,15 @@ impl Drop for FailoverWatchdog<'_> {
             .memory
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        let Some(handle) = memory.handle else { return };
-        if self.table.unregister(handle).is_ok()
-            && let Some(lease) = memory.lease
-        {
+        // In a fork child both are the parent's.
+        if self.table.is_forked() {
+            return;
+        }
+        if let Some(handle) = memory.handle {
+            // A slot that is not ours any more needs nothing from us.
+            let _ = self.table.unregister(handle);
+        }
+        if let Some(lease) = memory.lease {
             lease.give_back(&self.table.header().lease);
         }
     }

@@ -79,6 +79,8 @@ pub struct FailoverWatchdog<'t> {
 pub(crate) struct Memory {
     /// Its own registration; `None` while the table has no slot for it.
     pub(crate) handle: Option<Handle>,
+    /// When, in scans, it tries to register if it is not.
+    pub(crate) registers_at_scan: u64,
     /// The lease that it took.
     pub(crate) lease: Option<Lease>,
     /// What it sees of another holder.
@@ -108,6 +110,7 @@ impl<'t> FailoverWatchdog<'t> {
     pub fn with_grace(table: &'t HeartbeatTable, grace_epochs: u64) -> Self {
         let memory = Memory {
             handle: None,
+            registers_at_scan: 0,
             lease: None,
             stillness: Stillness::default(),
             seen: vec![Seen::default(); table.capacity()],

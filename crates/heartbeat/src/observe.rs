@@ -41,6 +41,13 @@ impl HeartbeatTable {
         self.region.is_read_only()
     }
 
+    /// Whether this process inherited the table by a fork: it and the slots in it are the parent's, and
+    /// this process has to open its own. Cost: one load, where the kernel can wipe a page on fork.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        self.guard.is_forked()
+    }
+
     /// What this table has in common with no other: part of every unit's name.
     #[must_use]
     pub fn creation_id(&self) -> u64 {

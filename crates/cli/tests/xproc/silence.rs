@@ -120,7 +120,7 @@ pub fn units_marked_between_scan_and_acknowledgement_are_never_lost(scene: &Scen
 }
 
 /// In how many slots the marker works.
-const MARKER_SLOTS: usize = 16;
+const MARKER_SLOTS: usize = 48;
 
 /// Marks and completes in as many slots as it can get, without a beat, until it is fenced in one;
 /// gives that back and takes another. Answers with the tally of the units that it lost.

@@ -113,3 +113,31 @@ fn a_watchdog_on_a_table_opened_to_look_only_changes_nothing() {
     drop(watchdog);
     assert!(std::fs::read(scene.path("table")).unwrap() == before);
 }
+
+#[test]
+fn a_watchdog_without_a_slot_gives_the_lease_back_too() {
+    let scene = Scene::new();
+    let table = scene.table(1);
+    register(&table, &[1]);
+    let primary = FailoverWatchdog::with_grace(&table, 3);
+    assert_eq!(primary.scan().standing, Standing::Primary);
+    drop(primary);
+    let next = FailoverWatchdog::with_grace(&table, 3);
+    assert_eq!(next.scan().standing, Standing::Primary);
+}
+
+#[test]
+fn a_watchdog_that_was_fenced_is_registered_anew_by_its_next_scan() {
+    let scene = Scene::new();
+    let table = scene.table(4);
+    let watchdog = FailoverWatchdog::with_grace(&table, 3);
+    assert_eq!(watchdog.scan().standing, Standing::Primary);
+    let (slot, seen) = table.iter_live().next().expect("the watchdog's slot");
+    let _ = table.cells(slot).unwrap().slot.fence(seen.generation);
+    assert_eq!(watchdog.scan().standing, Standing::Primary);
+    let live: Vec<_> = table.iter_live().collect();
+    assert!(
+        matches!(live[..], [(_, seen)] if !seen.is_fenced),
+        "{live:?}"
+    );
+}
