@@ -4,6 +4,7 @@
 
 mod bench;
 mod pool;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -12,15 +12,15 @@
 //! ```
 
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use bumpless_failover::{FailoverWatchdog, SlotRef, Stop, Verdict};
 use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, Unit, UnitSet};
+use bumpless_substrate::region::default_folder;
 use rustix::io::Errno;
-use tempfile::TempDir;
 
 use super::args::{DeathArguments, RoleArguments};
 use super::children::BenchWorker;
@@ -29,7 +29,7 @@ use super::detector::{
 };
 use super::error::BenchError;
 use super::figures::{DeathFigures, DetectorFigures, Spread};
-use super::signals::Signals;
+use crate::signals::Signals;
 
 /// How long a hand-back is awaited.
 const HAND_BACK_LIMIT: Duration = Duration::from_secs(60);
@@ -52,8 +52,19 @@ struct Latency {
 /// # Errors
 /// [`BenchError`].
 pub fn run(arguments: &DeathArguments) -> Result<(), BenchError> {
-    let signals = Signals::install()?;
-    let folder = shared_memory_folder()?;
+    let signals = Signals::install().map_err(BenchError::file(
+        "install handlers for",
+        "SIGINT and SIGTERM",
+    ))?;
+    let unless_asked = || match signals.asked() {
+        true => Err(BenchError::Interrupted),
+        false => Ok(()),
+    };
+    let folder = default_folder()?;
+    let folder = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(&folder)
+        .map_err(BenchError::file("make a folder in", folder))?;
     let path = folder.path().join("death.tbl");
     let capacity = arguments.others as usize + SLOTS_BESIDE_OTHERS;
     let bench = Bench {
@@ -63,14 +74,14 @@ pub fn run(arguments: &DeathArguments) -> Result<(), BenchError> {
     };
     let mut others = Vec::new();
     for _ in 0..arguments.others {
-        signals.check()?;
+        unless_asked()?;
         let other = bench.role(GRACE_FOR_EVER_EPOCHS);
         others.push(BenchWorker::start(&other)?);
     }
     let mut latencies: [Vec<Latency>; 3] = Default::default();
     for run in 0..arguments.runs {
         for (detector, latencies) in Detector::ALL.into_iter().zip(&mut latencies) {
-            signals.check()?;
+            unless_asked()?;
             latencies.push(bench.latency(run, detector)?);
         }
     }
@@ -318,20 +329,6 @@ fn figures(latencies: &[Latency]) -> DetectorFigures {
         seen_us: Spread::of_ns(latencies.iter().map(|latency| latency.seen_ns)),
         handed_back_us: Spread::of_ns(latencies.iter().map(|latency| latency.handed_back_ns)),
     }
-}
-
-/// A private folder in memory, where there is one.
-fn shared_memory_folder() -> Result<TempDir, BenchError> {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    tempfile::Builder::new()
-        .prefix("bumpless-bench-")
-        .tempdir_in(&folder)
-        .map_err(BenchError::file("make a folder in", folder))
 }
 
 /// What else the machine was doing: its load average over a minute, in words.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bumpless_failover::AcknowledgeError;
 use bumpless_heartbeat::HeartbeatError;
 use bumpless_substrate::guard::GuardError;
+use bumpless_substrate::region::RegionError;
 
 /// What was tried, what was found, what was wanted.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,9 @@ pub enum BenchError {
     /// The heartbeat table.
     #[error(transparent)]
     Table(#[from] HeartbeatError),
+    /// The folder for the table.
+    #[error(transparent)]
+    Folder(#[from] RegionError),
     /// A child could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),

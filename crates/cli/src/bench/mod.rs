@@ -10,7 +10,6 @@ mod detector;
 mod error;
 mod figures;
 mod roles;
-mod signals;
 
 use std::process::ExitCode;
 
@@ -19,6 +18,8 @@ use clap::{Args, Subcommand};
 pub use args::DeathArguments;
 use args::RoleArguments;
 use error::BenchError;
+
+use crate::signals::INTERRUPTED;
 
 /// Measures this machine with real processes.
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(BenchError::Interrupted) => ExitCode::from(signals::INTERRUPTED),
+        Err(BenchError::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
             eprintln!("bumpless bench: {error}");
             ExitCode::FAILURE

@@ -5,7 +5,7 @@
 //!  (thread)           │ ◀──results────   │ ◀──────┘ │ ─────────────▶ heartbeat table
 //!                     └── scan, fence, hand back ────────────────────────┘
 //! ```
-//! Code map: `args`, `walk`, `own`, `manifest`, `summary`, `progress`, `signals` face the user; `bell`,
+//! Code map: `args`, `walk`, `own`, `manifest`, `summary`, `progress` face the user; `bell`,
 //! `entry`, `lane` are the shared memory; `worker`, `hash`, `exec` run in workers; `parent`, `give`,
 //! `supervise`, `harm` are the parent's loop over `ledger`, `tenant`, `attempts`, `chaos`, `pace`;
 //! `children` makes its system calls; `site` is the files that a pool has.
@@ -29,7 +29,6 @@ mod own;
 mod pace;
 mod parent;
 mod progress;
-mod signals;
 mod site;
 mod summary;
 mod supervise;
@@ -47,6 +46,8 @@ use bumpless_failover::FailoverWatchdog;
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::guard::become_subreaper;
 
+use crate::signals::{INTERRUPTED, Signals};
+
 pub use args::{PoolArguments, WorkerArguments};
 pub use worker::run_worker;
 
@@ -60,7 +61,6 @@ use own::{OwnKind, OwnName};
 use pace::Pace;
 use parent::{Pool, Settings};
 use progress::Progress;
-use signals::{INTERRUPTED, Signals};
 use site::Site;
 use summary::{Counts, Summary};
 use walk::{Found, Sources, walk};
@@ -86,7 +86,10 @@ pub fn run(arguments: PoolArguments) -> ExitCode {
 
 fn run_pool(arguments: PoolArguments) -> Result<Summary, PoolError> {
     let start_ns = monotonic_ns();
-    let signals = Signals::install()?;
+    let signals = Signals::install().map_err(PoolError::file(
+        "install handlers for",
+        "SIGINT and SIGTERM",
+    ))?;
     become_subreaper()?;
     let hashes = arguments.exec.is_none();
     let manifest = Manifest::prepare(arguments.manifest.as_deref())?;

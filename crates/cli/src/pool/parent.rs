@@ -26,10 +26,10 @@ use super::lane::Lanes;
 use super::ledger::Ledger;
 use super::pace::Pace;
 use super::progress::Progress;
-use super::signals::Signals;
 use super::summary::Counts;
 use super::tenant::Tenant;
 use super::walk::{Found, shown};
+use crate::signals::Signals;
 
 /// How long workers may take to end when there is no more work; then they are killed.
 const CLOSING_NS: u64 = 5_000_000_000;

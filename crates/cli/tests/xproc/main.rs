@@ -11,6 +11,7 @@
 mod child;
 mod churn;
 mod death;
+mod false_deaths;
 mod files;
 mod layout;
 mod leaving;
@@ -62,9 +63,12 @@ macro_rules! scenarios {
 const SCENARIOS: &[Scenario] = scenarios![
     1 Nothing death::killed_worker_is_reported_dead_and_its_units_once,
     2 Nothing death::idle_deaths_never_fill_the_table,
+    3 Nothing false_deaths::death_of_a_large_worker_is_seen_at_once,
     4 Nothing silence::stopped_worker_is_fenced_and_cannot_commit,
     6 Nothing silence::units_marked_between_scan_and_acknowledgement_are_never_lost,
     8 Nothing silence::watchdog_killed_half_way_loses_nothing,
+    10 Nothing false_deaths::watchdog_that_was_stopped_accuses_nobody,
+    11 Nothing false_deaths::starved_machine_kills_nobody,
     12 Nothing death::stop_within_the_grace_is_nothing,
     15 Nothing death::zombie_is_dead,
     19 Nothing misuse::stale_handle_writes_nothing,
@@ -147,6 +151,7 @@ impl Scenario {
         let start = Instant::now();
         let scene = Scene::set(&title);
         let run = catch_unwind(AssertUnwindSafe(|| (self.run)(&scene)));
+        let notes = scene.notes();
         drop(scene);
         let seconds = start.elapsed().as_secs_f64();
         let failure = FAILURE
@@ -154,7 +159,7 @@ impl Scenario {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if run.is_ok() && failure.is_none() {
-            println!("{title} ... ok ({seconds:.1} s)");
+            println!("{title} ... ok ({seconds:.1} s{notes})");
             return Outcome::Passed;
         }
         let failure = failure.unwrap_or_default();

@@ -15,7 +15,7 @@ use rustix::fs::Mode;
 use rustix::process::{Gid, Uid};
 
 use crate::lines::{Lines, Next};
-use crate::{churn, files, observers, rights, silence};
+use crate::{churn, false_deaths, files, observers, rights, silence};
 
 /// The first argument of a child.
 pub const ROLE_ARGUMENT: &str = "--role";
@@ -32,6 +32,9 @@ pub fn play(arguments: &[String]) -> ExitCode {
         "churner" => churn::churner(rest),
         "two-threaded owner" => churn::two_threaded_owner(rest),
         "heir" => churn::heir(rest),
+        "healthy worker" => false_deaths::healthy_worker(rest),
+        "watching process" => false_deaths::watching_process(rest),
+        "busy" => false_deaths::busy(),
         "marker" => silence::marker(rest),
         "scanner" => silence::scanner(rest),
         "pausing judge" => silence::pausing_judge(rest),

@@ -4,6 +4,7 @@
 //! scenario that takes too long is told so in its line, and ends the whole run: nothing can make a
 //! thread that hangs return.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +25,7 @@ static SHOWN_TABLE: Mutex<Option<PathBuf>> = Mutex::new(None);
 #[derive(Debug)]
 pub struct Scene {
     folder: TempDir,
+    notes: RefCell<String>,
     /// Dropped when the scenario ends, which the time limit's thread is waiting for.
     _running: Sender<()>,
 }
@@ -52,12 +54,23 @@ impl Scene {
         });
         Self {
             folder,
+            notes: RefCell::default(),
             _running: running,
         }
     }
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// A figure to be printed in the scenario's line.
+    pub fn note(&self, figure: &str) {
+        *self.notes.borrow_mut() += &format!("; {figure}");
+    }
+
+    /// The figures noted so far.
+    pub fn notes(&self) -> String {
+        self.notes.borrow().clone()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -1,14 +1,13 @@
 //! SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
 //!
-//! At once means that the kernel ends the workers (they die with their parent), and that the files of
-//! the pool stay.
+//! At once means that the kernel ends the children (they die with their parent), and that the files of
+//! the command stay.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-
-use super::error::PoolError;
 
 /// The exit code after a signal.
 pub const INTERRUPTED: u8 = 130;
@@ -21,19 +20,17 @@ impl Signals {
     /// Installs the handlers.
     ///
     /// # Errors
-    /// [`PoolError::File`] names the signal.
-    pub fn install() -> Result<Self, PoolError> {
+    /// What the system said.
+    pub fn install() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
-        for (signal, name) in [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")] {
-            let refused = || PoolError::file("install a handler for", name);
+        for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag unset, and sets it.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 i32::from(INTERRUPTED),
                 Arc::clone(&asked),
-            )
-            .map_err(refused())?;
-            signal_hook::flag::register(signal, Arc::clone(&asked)).map_err(refused())?;
+            )?;
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self(asked))
     }

@@ -1,0 +1,338 @@
+//! Who is not dead is not taken for dead: after a pause of the watchdog, and on a machine that starves.
+//!
+//! A worker that itself let more than [`HEALTHY_GAP`] pass between two beats was late, and is counted
+//! apart: three scans of a watchdog that does not hurry take longer than that, so it cannot be the
+//! watchdog's mistake that a worker without such a gap is fenced.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use bumpless_failover::{FailoverWatchdog, Stop};
+use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, Profile, SlotRole};
+use bumpless_substrate::sync::{AtomicU64, Ordering};
+use rustix::process::Signal;
+
+use crate::child::{Child, await_until};
+use crate::lines::Next;
+use crate::roles;
+use crate::scene::Scene;
+
+const PERIOD: Duration = Duration::from_millis(10);
+const HEALTHY_GAP: Duration = Duration::from_millis(20);
+const WORKERS: usize = 16;
+
+/// The number of the call in which a watchdog sleeps, on every architecture.
+const FUTEX_WAITV: i64 = 449;
+
+/// 3. The measurement of the tool, with few runs.
+pub fn death_of_a_large_worker_is_seen_at_once(scene: &Scene) {
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    tool.args(["bench", "death", "--rss", "1GiB", "--runs", "3", "--json"]);
+    let output = tool.output().expect("the tool runs");
+    assert!(output.status.success(), "{output:?}");
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let p50_us = |detector: &str| {
+        figures[detector]["seen_us"]["p50"]
+            .as_f64()
+            .expect("a figure")
+    };
+    let (robust, pidfd) = (p50_us("robust"), p50_us("pidfd"));
+    assert!(robust < 10_000.0, "{figures}");
+    scene.note(&format!("p50 {robust:.0} us; by descriptor {pidfd:.0} us"));
+}
+
+/// 10.
+pub fn watchdog_that_was_stopped_accuses_nobody(scene: &Scene) {
+    stopped_for_long(scene);
+    stopped_in_a_hundred_scans(scene);
+}
+
+fn stopped_for_long(scene: &Scene) {
+    let table = scene.table(64);
+    let mut workers: Vec<Child> = (0..WORKERS).map(|_| healthy(scene)).collect();
+    let mut watchdog = watching(scene, 3);
+    await_scans(&table, 20);
+    watchdog.stop();
+    await_time(Duration::from_secs(5));
+    watchdog.resume();
+    await_scans(&table, 100);
+    let late = no_false_death(&mut workers, &mut watchdog);
+    scene.note(&format!("5 s: {late} late by themselves"));
+}
+
+/// Between the workers' slots lie many more, so that a scan takes long enough to be met.
+fn stopped_in_a_hundred_scans(scene: &Scene) {
+    const STOPS: u32 = 100;
+    const STOP_LENGTH: Duration = Duration::from_millis(300);
+    const BETWEEN: usize = 100;
+    const ATTEMPTS: u32 = 20_000;
+    let path = scene.path("wide table");
+    let table = HeartbeatTable::create(&path, WORKERS * (BETWEEN + 1) + 8).expect("a table");
+    let mut workers = Vec::new();
+    for _ in 0..WORKERS {
+        for _ in 0..BETWEEN {
+            let profile = Profile {
+                grace_epochs: u16::MAX,
+                ..Profile::default()
+            };
+            let registered = table.register_as(std::process::id(), profile);
+            registered.expect("a slot");
+        }
+        workers.push(healthy_in(&path));
+    }
+    let mut watchdog = watching_in(&path, 3);
+    let scanner: u32 = watchdog.done("thread").parse().expect("a thread id");
+    let mut met = 0;
+    let mut attempts = 0;
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while met < STOPS && attempts < ATTEMPTS && Instant::now() < deadline {
+        watchdog.tell(&format!("stop {}", attempts % 100 * 400));
+        watchdog.await_stopped();
+        if is_awake(watchdog.pid(), scanner) {
+            met += 1;
+            await_time(STOP_LENGTH);
+        }
+        watchdog.resume();
+        watchdog.answer();
+        attempts += 1;
+    }
+    await_scans(&table, 20);
+    let late = no_false_death(&mut workers, &mut watchdog);
+    assert_eq!(met, STOPS, "of {attempts} stops");
+    scene.note(&format!(
+        "{met} stops met a scan (of {attempts}): {late} late by themselves"
+    ));
+}
+
+/// Whether the stopped thread was met outside of its sleep: in user code (there the kernel says -1), or
+/// in another call than the sleep.
+fn is_awake(pid: u32, thread: u32) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"));
+    let call = call.expect("what a stopped thread of ours is doing");
+    let number: Option<i64> = call.split(' ').next().and_then(|word| word.parse().ok());
+    number.is_some_and(|number| number != FUTEX_WAITV)
+}
+
+/// 11.
+pub fn starved_machine_kills_nobody(scene: &Scene) {
+    const GRACE_EPOCHS: u64 = 20;
+    let table = scene.table(64);
+    let mut workers: Vec<Child> = (0..WORKERS).map(|_| healthy(scene)).collect();
+    let mut watchdog = watching(scene, GRACE_EPOCHS);
+    let mut busy = Child::start("busy", &[]);
+    let threads = busy.done("start");
+    let mut largest_lag_epochs = 0;
+    let end = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < end {
+        await_time(PERIOD / 2);
+        let lags = table
+            .iter_live()
+            .filter(|(_, snapshot)| snapshot.role == SlotRole::Worker)
+            .map(|(_, snapshot)| {
+                table
+                    .global_epoch()
+                    .saturating_sub(snapshot.last_seen_epoch)
+            });
+        largest_lag_epochs = largest_lag_epochs.max(lags.max().expect("workers"));
+    }
+    let fenced = watchdog.done("fenced");
+    let gap_ms = workers
+        .iter_mut()
+        .map(|worker| gaps(worker).largest_ns / 1_000_000);
+    let gap_ms = gap_ms.max().expect("workers");
+    let said = format!(
+        "{threads} busy threads: largest lag {largest_lag_epochs} of {GRACE_EPOCHS} epochs, \
+         largest gap between two beats {gap_ms} ms, epoch {}",
+        table.global_epoch()
+    );
+    assert_eq!(fenced, "0", "{said}");
+    scene.note(&said);
+}
+
+fn healthy(scene: &Scene) -> Child {
+    healthy_in(&scene.table_path())
+}
+
+fn healthy_in(table: &Path) -> Child {
+    let mut worker = Child::start("healthy worker", &[table.into()]);
+    worker.done("gaps");
+    worker
+}
+
+fn watching(scene: &Scene, grace_epochs: u64) -> Child {
+    watching_in(&scene.table_path(), grace_epochs)
+}
+
+fn watching_in(table: &Path, grace_epochs: u64) -> Child {
+    let grace_epochs = OsString::from(grace_epochs.to_string());
+    Child::start("watching process", &[table.into(), grace_epochs])
+}
+
+/// Fails when a worker was fenced although it was not late; how many were late.
+fn no_false_death(workers: &mut [Child], watchdog: &mut Child) -> u64 {
+    let reported: u64 = watchdog.done("fenced").parse().expect("a number");
+    let (mut fenced_healthy, mut late) = (0, 0);
+    for worker in workers {
+        let gaps = gaps(worker);
+        fenced_healthy += gaps.fenced_healthy;
+        late += gaps.fenced_late;
+    }
+    assert_eq!(
+        fenced_healthy, 0,
+        "{reported} reported, {late} of them late"
+    );
+    assert!(reported <= late, "{reported} reported, {late} fenced");
+    late
+}
+
+/// What a worker knows of its own punctuality.
+#[derive(Default)]
+struct Gaps {
+    largest_ns: u64,
+    fenced_healthy: u64,
+    fenced_late: u64,
+}
+
+fn gaps(worker: &mut Child) -> Gaps {
+    let answer = worker.done("gaps");
+    let numbers: Vec<u64> = answer
+        .split(' ')
+        .map(|word| word.parse().expect("a number"))
+        .collect();
+    let [largest_ns, fenced_healthy, fenced_late] = numbers[..] else {
+        panic!("no gaps: {answer}");
+    };
+    Gaps {
+        largest_ns,
+        fenced_healthy,
+        fenced_late,
+    }
+}
+
+/// Beats at the period, and registers again when it was fenced.
+pub fn healthy_worker(arguments: &[String]) {
+    let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
+    let mut commands = roles::commands();
+    let mut gaps = Gaps::default();
+    let mut handle = roles::register_when_free(&table);
+    let mut beaten = Instant::now();
+    loop {
+        let next = commands.next(Some(PERIOD));
+        if next == Next::Closed {
+            return;
+        }
+        let beat = table.beat(handle);
+        let gap = beaten.elapsed();
+        beaten = Instant::now();
+        gaps.largest_ns = gaps.largest_ns.max(gap.as_nanos() as u64);
+        match beat {
+            Ok(()) => {}
+            Err(HeartbeatError::Fenced { .. }) => {
+                if gap < HEALTHY_GAP {
+                    gaps.fenced_healthy += 1;
+                } else {
+                    gaps.fenced_late += 1;
+                }
+                table.unregister(handle).expect("ours still");
+                handle = roles::register_when_free(&table);
+            }
+            Err(other) => panic!("{other}"),
+        }
+        if let Next::Line(_) = next {
+            let Gaps {
+                largest_ns,
+                fenced_healthy,
+                fenced_late,
+            } = gaps;
+            roles::answer(&Ok(format!("{largest_ns} {fenced_healthy} {fenced_late}")));
+        }
+    }
+}
+
+/// Runs the watchdog's own loop in one thread, and obeys in another.
+pub fn watching_process(arguments: &[String]) {
+    let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
+    let grace_epochs = roles::number(&arguments[1]) as u64;
+    let watchdog = FailoverWatchdog::with_grace(&table, grace_epochs);
+    let (stop, fenced) = (Stop::new(), AtomicU64::new(0));
+    let (thread_id, started) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            thread_id
+                .send(rustix::thread::gettid())
+                .expect("a listener");
+            watchdog.run(PERIOD, &stop, |report| {
+                for (slot, _) in &report.dead_slots {
+                    // Relaxed: a count on its own.
+                    fenced.fetch_add(1, Ordering::Relaxed);
+                    watchdog.clear_dead_bitmap(*slot).expect("the first");
+                }
+            });
+        });
+        let thread = started.recv().expect("a thread");
+        let mut commands = roles::commands();
+        while let Next::Line(line) = commands.next(None) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let answer = match words[..] {
+                ["thread"] => thread.as_raw_nonzero().to_string(),
+                // Relaxed: a count on its own.
+                ["fenced"] => fenced.load(Ordering::Relaxed).to_string(),
+                ["stop", after_ns] => {
+                    stop_after_tick(&table, Duration::from_nanos(roles::number(after_ns) as u64));
+                    String::new()
+                }
+                _ => panic!("no command: {line}"),
+            };
+            roles::answer(&Ok(answer));
+        }
+        stop.request();
+    });
+}
+
+/// Stops this process, so long after a scan has begun.
+fn stop_after_tick(table: &HeartbeatTable, after: Duration) {
+    let epoch = table.global_epoch();
+    while table.global_epoch() == epoch {
+        std::hint::spin_loop();
+    }
+    let ticked = Instant::now();
+    while ticked.elapsed() < after {
+        std::hint::spin_loop();
+    }
+    let us = rustix::process::getpid();
+    rustix::process::kill_process(us, Signal::STOP).expect("a stop");
+}
+
+/// Keeps all cores busy, twice over, until its commands end.
+pub fn busy() {
+    let mut commands = roles::commands();
+    let Next::Line(_) = commands.next(None) else {
+        return;
+    };
+    let cores = std::thread::available_parallelism().expect("the number of cores");
+    let threads = 2 * cores.get();
+    for _ in 0..threads {
+        std::thread::spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    roles::answer(&Ok(threads.to_string()));
+    let _ = commands.next(None);
+}
+
+fn await_scans(table: &HeartbeatTable, scans: u64) {
+    let wanted = table.global_epoch() + scans;
+    let limit = Duration::from_secs(30);
+    await_until(limit, "the watchdog's scans", || {
+        table.global_epoch() >= wanted
+    });
+}
+
+fn await_time(time: Duration) {
+    std::thread::sleep(time);
+}
