@@ -199,7 +199,12 @@ impl HeartbeatTable {
         }
         let locks = self.writable()?;
         if !locks.try_lock(slot)? {
-            return Ok(Err(Obstacle::Locked));
+            let obstacle = if seen.is_live() {
+                Obstacle::Owned
+            } else {
+                Obstacle::Locked
+            };
+            return Ok(Err(obstacle));
         }
         let outcome = self.claim_locked(slot, cells, me, profile, effort, local);
         if !matches!(outcome, Ok(Ok(_))) {
