@@ -180,12 +180,23 @@ impl Bench {
             let watcher = scope.spawn(|| watch_by_loop(watchdog, stop.0, &sender));
             let victim = self.start_victim(run, detector)?;
             settle(run);
+            let is_punctual = detector != Detector::Beats || self.lag_epochs(&victim) <= 1;
             let killed_ns = victim.worker.kill()?;
             let first = first_sighting(&sightings, run, detector)?;
             drop(stop);
             // Ends without a panic of its own: what it could not do is missing in the channel.
             let _ = watcher.join();
-            self.judge(&victim, run, detector, killed_ns, &first, &sightings)
+            let latency = self.judge(&victim, run, detector, killed_ns, &first, &sightings)?;
+            Ok(latency.filter(|_| is_punctual))
+        })
+    }
+
+    /// How many scans the living worker has missed, as the table shows it.
+    fn lag_epochs(&self, victim: &Victim) -> u64 {
+        let snapshot = self.table.snapshot(victim.worker.slot());
+        snapshot.map_or(u64::MAX, |snapshot| {
+            let epoch = self.table.global_epoch();
+            epoch.saturating_sub(snapshot.last_seen_epoch)
         })
     }
 

@@ -38,9 +38,9 @@ fn the_last_line_is_the_figures_as_json_in_their_places() {
         assert!(of("seen_us", "min") <= of("seen_us", "p50"), "{line}");
         assert!(of("seen_us", "p50") <= of("seen_us", "p99"), "{line}");
     }
-    // Three missed beats and a scan lie between, less what had passed of the period.
+    // Of four scans without a beat one may lie before the kill, and one may come early.
     let least = figures["beats"]["handed_back_us"]["min"].as_f64();
-    assert!(least > Some(15_000.0), "{line}");
+    assert!(least > Some(10_000.0), "{line}");
 }
 
 #[test]
