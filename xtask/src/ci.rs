@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{Outcome, loom, mutants, steps, tidy, xproc};
+use crate::{Outcome, loom, mutants, portable, steps, tidy, xproc};
 
 type Check = fn(&Workspace) -> Outcome;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 9] = [
     ("fmt", steps::fmt),
     ("tidy", tidy::run),
     ("lint", steps::lint),
     ("doc", steps::doc),
     ("test", steps::test),
+    ("portable", portable::run),
     ("loom", loom::run),
     ("mutants", |workspace| mutants::run(workspace, None)),
     ("xproc", |workspace| xproc::run(workspace, &[])),

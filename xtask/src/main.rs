@@ -12,6 +12,7 @@ mod ci;
 mod libtest;
 mod loom;
 mod mutants;
+mod portable;
 mod steps;
 mod tidy;
 mod workspace;
@@ -31,6 +32,7 @@ cargo xtask <check>
   lint             clippy, warnings denied; again under the model cfg where there are models
   tidy             the house rules: layers, unsafe, comments at atomics, assertions in tests, ...
   test             unit, integration and doc tests; every example runs and exits 0
+  portable         the tests of the lower crates in the portable tier
   doc              rustdoc, warnings denied
   loom             the models, both passes
   mutants [NAME]   planted bugs: every one must be caught by the models it names
@@ -64,6 +66,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["lint"] => steps::lint(&workspace),
         ["tidy"] => tidy::run(&workspace),
         ["test"] => steps::test(&workspace),
+        ["portable"] => portable::run(&workspace),
         ["doc"] => steps::doc(&workspace),
         ["loom"] => loom::run(&workspace),
         ["mutants"] => mutants::run(&workspace, None),

@@ -19,19 +19,17 @@ use bumpless_heartbeat::slot::Slot;
 use bumpless_heartbeat::{Certificate, DOORBELL_WAITED_ON};
 use bumpless_substrate::claim::Claim;
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::futex::{WAIT_ANY_MAX, Woken, wait_any, wake};
+use bumpless_substrate::futex::{LOOK_INTERVAL, WAIT_ANY_MAX, Woken, wait_any, wake};
 use bumpless_substrate::sync::{AtomicU32, Ordering};
 
 use crate::judge::Mode;
 use crate::report::{ReclaimReport, Standing};
 use crate::watchdog::FailoverWatchdog;
 
-/// Doorbell and stop word take two of the words that one thread can sleep on.
+/// Doorbell and stop word take two of the words that one thread can sleep on. In a table with more
+/// registered owners the sleep is cut to [`LOOK_INTERVAL`], and certificates are looked at without a tick
+/// in between.
 const OWNERS_WAITED_ON_MAX: usize = WAIT_ANY_MAX - 2;
-
-/// In a table with more registered owners the sleep is cut to this, and certificates are looked at
-/// without a tick in between.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Asks a running loop to return. Share it by reference or `Arc`.
 #[derive(Debug, Default)]

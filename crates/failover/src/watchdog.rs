@@ -15,7 +15,7 @@ use bumpless_heartbeat::{
 };
 use bumpless_substrate::claim::Claim;
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::locks::LockState;
+use bumpless_substrate::locks::{LockState, SlotLocks};
 use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
 use bumpless_substrate::region::PathState;
 use bumpless_substrate::sync::Ordering;
@@ -33,10 +33,14 @@ pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 /// between recording a death and saying so is made good then.
 pub(crate) const LINES_ROUND_SCANS: u64 = 256;
 
-/// A registrant recycled the slot: it had the lock, and asked every source.
+/// A registrant recycled the slot: it had the lock, if slots have locks, and asked every source.
 const RECYCLED: Evidence = Evidence {
     proof: Proof::Gone,
-    source: ProofSource::ByteLock,
+    source: if SlotLocks::EXCLUDE {
+        ProofSource::ByteLock
+    } else {
+        ProofSource::Pid
+    },
 };
 
 /// A scan that has taken longer was stopped in the middle: it fences nobody for silence any more.

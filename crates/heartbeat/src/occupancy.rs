@@ -2,7 +2,8 @@
 //!
 //! Contract: a *hint* for registering and scanning. A slot that is not free has its bit set: it is set
 //! before the claim, while the slot's byte lock is held, and cleared by the owner before it drops
-//! that lock, so the next claimer's setting comes after. A set bit on a free slot is harmless. A
+//! that lock, so the next claimer's setting comes after (where slots have no locks, bits stay set). A
+//! set bit on a free slot is harmless. A
 //! summary bit is set after its word and never cleared: clearing it would need a second look, and a
 //! process that dies between clearing and looking would hide a living slot.
 

@@ -4,6 +4,9 @@
 //! free, given back and empty, or its owner is proven gone and nothing of it waits for an
 //! acknowledgement. Whoever dies in between leaves a slot that the next registrant can take.
 //!
+//! In the portable tier there are no byte locks, and the CAS alone decides: everybody else's fails. Who
+//! dies while CLAIMING cannot be proven gone there, and keeps the slot.
+//!
 //! ```text
 //!   local lock ─ byte lock ─ occupancy bit ─ claim CAS ─ arm ─ fill ─ lock held? ─ LIVE ─ doorbell
 //!   local lock ─ own fence ─ disarm ─ RELEASED ─ occupancy bit off (if empty) ─ byte lock off
@@ -15,7 +18,7 @@ use bumpless_substrate::claim::{Claim, ClaimState, GENERATION_MAX};
 use bumpless_substrate::futex::wake;
 use bumpless_substrate::identity::{self, ProcessIdentity};
 use bumpless_substrate::keeper::{ARMED_MAX, Keeper};
-use bumpless_substrate::locks::LockState;
+use bumpless_substrate::locks::{LockState, SlotLocks};
 use bumpless_substrate::proof::{Evidence, Proof};
 use bumpless_substrate::sync::Ordering;
 
@@ -130,7 +133,8 @@ impl HeartbeatTable {
             })
             .map_err(|error| self.named(handle, None, error))?;
         local.held.retain(|other| *other != handle);
-        if left.is_empty() {
+        // Without a lock the next owner may have set the bit already: then it stays.
+        if left.is_empty() && SlotLocks::EXCLUDE {
             self.occupancy().clear(handle.slot);
         }
         locks.unlock(handle.slot)?;
@@ -228,10 +232,15 @@ impl HeartbeatTable {
             Some(ClaimState::Free | ClaimState::Released) => cells.slot.claimable(seen),
             Some(ClaimState::Claiming | ClaimState::Live) if effort == Effort::Recycle => {
                 // Our own holding of the lock is what "free" means to everybody else.
+                let taken = if SlotLocks::EXCLUDE {
+                    LockState::Free
+                } else {
+                    LockState::Unknown
+                };
                 let suspect = Suspect {
                     cells,
                     claim: seen,
-                    lock: LockState::Free,
+                    lock: taken,
                 };
                 if examine(&suspect).proof != Proof::Gone {
                     return Ok(Err(Obstacle::Owned));
@@ -262,7 +271,7 @@ impl HeartbeatTable {
         cells.slot.fill(claiming, cells.identity, &registration);
         // A killed thread does not come back from this system call, so no slot becomes LIVE after the
         // kernel has walked the list of certificates.
-        if self.lock_state(slot)? != LockState::Held {
+        if self.lock_state(slot)? == LockState::Free {
             disarm(local, slot, self.region.capacity());
             return Err(HeartbeatError::LockLost {
                 slot: slot as usize,

@@ -21,7 +21,7 @@ pub enum Woken {
     Changed,
     /// The time was over.
     TimedOut,
-    /// A signal handler ran, or the kernel cannot wait on this word.
+    /// A signal handler ran, or the kernel cannot wait on this word, or not on all of them.
     Interrupted,
 }
 
@@ -57,9 +57,15 @@ pub fn wake(word: &AtomicU32, count: u32) -> u32 {
 /// The most words that [`wait_any`] can wait on: a limit of the kernel's.
 pub const WAIT_ANY_MAX: usize = 128;
 
+/// How long to sleep at most while words change that the kernel is not waiting on.
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+
 /// Sleeps until one of several words is woken or does not hold its expected value, for at most
 /// `timeout`. One wake wakes one sleeper: who has seen a word change wakes the word again for the
 /// others. Words beyond [`WAIT_ANY_MAX`] are not waited on.
+///
+/// Where the call does not exist (Linux before 5.16) or is denied, sleeps on the first word alone, for
+/// at most [`LOOK_INTERVAL`], and says [`Woken::Interrupted`]: whoever calls this looks at the words.
 ///
 /// ```
 /// use bumpless_substrate::{futex::{Woken, wait_any}, sync::AtomicU32};
@@ -92,6 +98,23 @@ pub fn wait_any(words: &[(&AtomicU32, u32)], timeout: Duration) -> Woken {
         Ok(_) => Woken::Woken,
         Err(Errno::AGAIN) => Woken::Changed,
         Err(Errno::TIMEDOUT) => Woken::TimedOut,
-        Err(_) => Woken::Interrupted,
+        Err(Errno::INTR) => Woken::Interrupted,
+        // Whatever the reason is, it will still be one at the next call: returning at once would make
+        // a loop spin.
+        Err(_) => wait_on_the_first(words, timeout.min(LOOK_INTERVAL)),
+    }
+}
+
+fn wait_on_the_first(words: &[(&AtomicU32, u32)], timeout: Duration) -> Woken {
+    let woken = match words.first() {
+        Some((word, expected)) => wait(word, *expected, Some(timeout)),
+        None => {
+            std::thread::sleep(timeout);
+            Woken::TimedOut
+        }
+    };
+    match woken {
+        Woken::TimedOut => Woken::Interrupted,
+        woken => woken,
     }
 }

@@ -58,7 +58,8 @@ pub enum KeeperError {
     /// The keeper thread could not be started.
     #[error("start the keeper thread: {0}")]
     Start(std::io::Error),
-    /// The kernel keeps no robust list for us (some sandboxes deny the call).
+    /// The kernel keeps no robust list for us: some sandboxes deny the call, and the portable tier has
+    /// none.
     #[error("set_robust_list: {0}")]
     Denied(Errno),
     /// A keeper can arm only so many words.
@@ -116,10 +117,13 @@ struct List {
 /// # let folder = tempfile::tempdir()?;
 /// # let (region, _) = Region::create(&folder.path().join("demo"), &format, 4, Access::Private, |_| ())?;
 /// # let region = std::sync::Arc::new(region);
-/// use bumpless_substrate::keeper::{Keeper, WAITERS};
+/// use bumpless_substrate::keeper::{Keeper, KeeperError, WAITERS};
 /// use bumpless_substrate::sync::{AtomicU32, Ordering};
 ///
-/// let keeper = Keeper::start(&region)?;
+/// let keeper = match Keeper::start(&region) {
+///     Err(KeeperError::Denied(_)) => return Ok(()), // without certificates, then
+///     started => started?,
+/// };
 /// keeper.arm(64)?; // the word at offset 64
 /// let word: &AtomicU32 = region.at(64)?;
 /// assert_eq!(word.load(Ordering::Relaxed), keeper.id() | WAITERS);
@@ -298,7 +302,14 @@ impl List {
         })
     }
 
+    /// Without robust lists.
+    #[cfg(bumpless_portable)]
+    fn register_this_thread(&self) -> Result<u32, Errno> {
+        Err(Errno::NOSYS)
+    }
+
     /// Makes this list the calling thread's; its thread id.
+    #[cfg(not(bumpless_portable))]
     fn register_this_thread(&self) -> Result<u32, Errno> {
         let head: *const Head = &raw const *self.head;
         // SAFETY: the head is a `robust_list_head` on the heap that does not move; it and every node
@@ -380,7 +391,8 @@ impl Drop for SignalsBlocked {
     }
 }
 
-#[cfg(test)]
+// In the portable tier there is no keeper to test; that it is refused, a test in `tests/it` shows.
+#[cfg(all(test, not(bumpless_portable)))]
 mod tests {
     use super::*;
     use crate::region::{Access, Format};

@@ -4,14 +4,16 @@
 //! zombie is gone, reaped or not; a process whose first thread has ended lives as long as its other
 //! threads. What cannot be decided from here (another pid namespace, no permission, an old kernel)
 //! is `Unknown`, which is not dead.
+//!
+//! Where there is no pidfd (the portable tier, kernels before 5.3, some sandboxes), a signal that is not
+//! sent tells only whether anything has the pid: then nobody is `Alive`, and a zombie is `Unknown`.
 
-use std::os::fd::{AsFd, OwnedFd};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, test_kill_process};
 
 use super::Proof;
+#[cfg(not(bumpless_portable))]
+use super::pidfd;
 use crate::identity::{self, ProcessIdentity};
 
 /// Asks the kernel about a process: about 6 us, for suspects alone.
@@ -20,7 +22,7 @@ use crate::identity::{self, ProcessIdentity};
 /// use bumpless_substrate::identity::current;
 /// use bumpless_substrate::proof::{Proof, prove_by_pid};
 /// let us = current()?;
-/// assert_eq!(prove_by_pid(&us), Proof::Alive);
+/// assert_ne!(prove_by_pid(&us), Proof::Gone);
 /// let former_owner_of_our_pid = bumpless_substrate::identity::ProcessIdentity {
 ///     start_ticks: us.start_ticks - 1,
 ///     ..us
@@ -39,15 +41,32 @@ pub fn prove_by_pid(owner: &ProcessIdentity) -> Proof {
     let Some(pid) = i32::try_from(owner.pid).ok().and_then(Pid::from_raw) else {
         return Proof::Unknown;
     };
-    let opened = pidfd_open(pid, PidfdFlags::empty());
+    judge_with(pid, || start_of(owner, &us))
+}
+
+#[cfg(not(bumpless_portable))]
+fn judge_with(pid: Pid, start: impl FnOnce() -> Start) -> Proof {
+    let opened = pidfd::open(pid);
     // Read after the descriptor was opened: if the numbers agree, the descriptor is the owner's.
-    let start = start_of(owner, &us);
-    judge(kernel_says(opened), start)
+    let start = start();
+    match pidfd::kernel_says(opened) {
+        Process::Unseen => judge(without_pidfd(pid), start),
+        process => judge(process, start),
+    }
+}
+
+#[cfg(bumpless_portable)]
+fn judge_with(pid: Pid, start: impl FnOnce() -> Start) -> Proof {
+    judge(without_pidfd(pid), start())
 }
 
 /// What a pid means to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Process {
+#[cfg_attr(
+    bumpless_portable,
+    allow(dead_code, reason = "only a pidfd tells all of them apart")
+)]
+pub(super) enum Process {
     /// Nothing.
     Missing,
     /// A process that has ended and was not reaped.
@@ -75,23 +94,11 @@ fn judge(process: Process, start: Start) -> Proof {
     }
 }
 
-fn kernel_says(opened: Result<OwnedFd, Errno>) -> Process {
-    match opened {
-        Ok(pidfd) => {
-            let mut wait = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
-            let at_once = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
-            match poll(&mut wait, Some(&at_once)) {
-                // Readable once the last thread has ended.
-                Ok(1) if wait[0].revents().contains(PollFlags::IN) => Process::Ended,
-                Ok(0) => Process::Running,
-                _ => Process::Unseen,
-            }
-        }
+/// Whether nothing has the pid; all that can be learned without a pidfd.
+fn without_pidfd(pid: Pid) -> Process {
+    match test_kill_process(pid) {
         Err(Errno::SRCH) => Process::Missing,
-        Err(_) => Process::Unseen,
+        _ => Process::Unseen,
     }
 }
 
@@ -133,17 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_by_the_kernel_proves_nothing() {
-        for errno in [
-            Errno::PERM,
-            Errno::NOSYS,
-            Errno::INVAL,
-            Errno::MFILE,
-            Errno::NODEV,
-        ] {
-            assert_eq!(kernel_says(Err(errno)), Process::Unseen, "{errno}");
-        }
-        assert_eq!(kernel_says(Err(Errno::SRCH)), Process::Missing);
+    fn without_a_pidfd_nobody_is_alive_and_who_is_missing_is_gone() {
+        let us = Pid::from_raw(std::process::id().cast_signed()).unwrap();
+        assert_eq!(without_pidfd(us), Process::Unseen);
+        let beyond_the_kernels_range = Pid::from_raw(4_194_305).unwrap();
+        assert_eq!(without_pidfd(beyond_the_kernels_range), Process::Missing);
     }
 
     #[test]

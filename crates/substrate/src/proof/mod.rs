@@ -6,6 +6,8 @@ use core::fmt;
 
 #[cfg(not(bumpless_loom))]
 mod by_pid;
+#[cfg(not(any(bumpless_loom, bumpless_portable)))]
+mod pidfd;
 
 #[cfg(not(bumpless_loom))]
 pub use by_pid::prove_by_pid;

@@ -192,7 +192,7 @@ pub(crate) fn reset(
 fn other_id(site: &Site, old: Option<&Region>) -> Result<u64, RegionError> {
     let id = random_id(site)?;
     match old {
-        Some(old) if crate::locks::base(old.creation_id()) == crate::locks::base(id) => Ok(id ^ 1),
+        Some(old) if LockFiles::collide(old.creation_id(), id) => Ok(id ^ 1),
         _ => Ok(id),
     }
 }
@@ -223,7 +223,10 @@ pub(crate) fn remove(path: &Path) -> Result<(), RegionError> {
     let attempt = || {
         let locks = match LockFiles::open(&site, None) {
             Ok(locks) => locks,
-            Err(RegionError::LockFileMissing { .. }) if site.look(site.name())?.is_none() => {
+            Err(RegionError::LockFileMissing { .. })
+                if site.look(site.name())?.is_none()
+                    && site.look(&site.sibling(".lock").0)?.is_none() =>
+            {
                 return Ok(Some(()));
             }
             // Somebody deleted it by hand; the replacement lock is wanted all the same.
@@ -241,11 +244,12 @@ pub(crate) fn remove(path: &Path) -> Result<(), RegionError> {
             Err(e) => return Err(e),
         }
         // The region first: see the contract of the lock file.
-        let names = [
-            site.name().to_os_string(),
-            site.sibling(".new").0,
-            site.sibling(".lock").0,
-        ];
+        let mut names = vec![site.name().to_os_string(), site.sibling(".new").0];
+        names.extend(
+            LockFiles::SUFFIXES
+                .iter()
+                .map(|suffix| site.sibling(suffix).0),
+        );
         for name in names {
             match rustix::fs::unlinkat(site.folder(), &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}

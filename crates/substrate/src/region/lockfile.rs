@@ -11,14 +11,13 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::locks::{Kind, LockFiles, attach_byte, our_pid};
+use crate::locks::{LockFiles, our_pid};
 
 use super::site::{FileId, Site, trusted};
 use super::{Access, RegionError};
 
 /// How long to wait for the replacement lock and for a path that keeps changing.
 const PATIENCE_MS: u64 = if cfg!(test) { 50 } else { 2_000 };
-const REPLACEMENT_BYTE: u64 = 0;
 
 /// A bounded wait.
 #[derive(Debug)]
@@ -59,49 +58,15 @@ impl Drop for Replacing<'_> {
     /// another thread would keep it open.
     fn drop(&mut self) {
         // Fails only for a closed descriptor, and then the lock is gone too.
-        let _ = self.0.unlock(REPLACEMENT_BYTE, 1);
+        let _ = self.0.end_replacing();
     }
 }
 
 impl LockFiles {
     /// Opens the lock file of a region; with `create`, makes it when there is none.
     pub(crate) fn open(site: &Site, create: Option<Access>) -> Result<Self, RegionError> {
-        let (name, path) = site.sibling(".lock");
-        // A second round if somebody made it between our look and our attempt to make it.
-        for _ in 0..2 {
-            let hold = match site.open(&name, true) {
-                Ok((file, _)) => file,
-                Err(RegionError::NotFound { .. }) => {
-                    let Some(access) = create else {
-                        return Err(RegionError::LockFileMissing { path });
-                    };
-                    match make(site, access)? {
-                        Some(file) => file,
-                        None => continue,
-                    }
-                }
-                Err(e) => return Err(e),
-            };
-            return Self::with_probe(site, hold);
-        }
-        Err(RegionError::Changing { path, waited_ms: 0 })
-    }
-
-    /// Opens the second description, of the very file that the first one has open.
-    fn with_probe(site: &Site, hold: File) -> Result<Self, RegionError> {
-        let (name, path) = site.sibling(".lock");
-        let (probe, probe_stat) = match site.open(&name, true) {
-            Err(RegionError::NotFound { .. }) => {
-                return Err(RegionError::Changing { path, waited_ms: 0 });
-            }
-            other => other?,
-        };
-        let hold_stat =
-            rustix::fs::fstat(&hold).map_err(RegionError::system(&path, "look at the file"))?;
-        if FileId::of(&hold_stat) != FileId::of(&probe_stat) {
-            return Err(RegionError::Changing { path, waited_ms: 0 });
-        }
-        Ok(Self { path, hold, probe })
+        let hold = open_or_make(site, ".lock", create)?;
+        Self::complete(site, site.sibling(".lock").1, hold, create)
     }
 
     /// Whether the name still stands for the file that is open here.
@@ -117,7 +82,7 @@ impl LockFiles {
     /// Takes the replacement lock, waiting for at most two seconds.
     pub(crate) fn replacing(&self) -> Result<Replacing<'_>, RegionError> {
         let mut patience = Patience::new();
-        while !self.try_lock(REPLACEMENT_BYTE, Kind::Exclusive)? {
+        while !self.try_replace()? {
             if !patience.pause() {
                 let (path, holder) = (self.path.clone(), self.holder());
                 let waited_ms = patience.waited_ms();
@@ -140,24 +105,38 @@ impl LockFiles {
     /// The pid that the last holder of the replacement lock wrote down.
     fn holder(&self) -> Option<u32> {
         let mut text = [0; 10];
-        self.probe.read_exact_at(&mut text, 0).ok()?;
+        self.hold.read_exact_at(&mut text, 0).ok()?;
         core::str::from_utf8(&text).ok()?.trim().parse().ok()
-    }
-
-    /// Says that we are attached; false while somebody replaces the region.
-    pub(crate) fn attach(&self, creation_id: u64) -> Result<bool, RegionError> {
-        self.try_lock(attach_byte(creation_id), Kind::Shared)
-    }
-
-    /// Makes sure that nobody is attached, and keeps it so; false when somebody is.
-    pub(crate) fn exclude(&self, creation_id: u64) -> Result<bool, RegionError> {
-        self.try_lock(attach_byte(creation_id), Kind::Exclusive)
     }
 }
 
-/// Makes the lock file; None when it exists by now.
-fn make(site: &Site, access: Access) -> Result<Option<File>, RegionError> {
-    let (name, path) = site.sibling(".lock");
+/// Opens a file beside the region; with `create`, makes it when there is none.
+pub(crate) fn open_or_make(
+    site: &Site,
+    suffix: &str,
+    create: Option<Access>,
+) -> Result<File, RegionError> {
+    let (name, path) = site.sibling(suffix);
+    // A second round if somebody made it between our look and our attempt to make it.
+    for _ in 0..2 {
+        match site.open(&name, true) {
+            Ok((file, _)) => return Ok(file),
+            Err(RegionError::NotFound { .. }) => {}
+            Err(e) => return Err(e),
+        }
+        let Some(access) = create else {
+            return Err(RegionError::LockFileMissing { path });
+        };
+        if let Some(file) = make(site, suffix, access)? {
+            return Ok(file);
+        }
+    }
+    Err(RegionError::Changing { path, waited_ms: 0 })
+}
+
+/// Makes a lock file; None when it exists by now.
+fn make(site: &Site, suffix: &str, access: Access) -> Result<Option<File>, RegionError> {
+    let (name, path) = site.sibling(suffix);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::openat(site.folder(), &name, flags, Mode::from_raw_mode(0o600)) {
         Ok(fd) => File::from(fd),
@@ -181,7 +160,6 @@ fn make(site: &Site, access: Access) -> Result<Option<File>, RegionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locks::LockState;
 
     fn scene() -> (tempfile::TempDir, Site) {
         let folder = tempfile::tempdir().unwrap();
@@ -243,12 +221,26 @@ mod tests {
         let (_folder, site) = scene();
         let first = LockFiles::open(&site, Some(Access::Private)).unwrap();
         let second = LockFiles::open(&site, None).unwrap();
+        let third = LockFiles::open(&site, None).unwrap();
+        assert!(first.exclude(8).unwrap());
+        assert!(!second.attach(8).unwrap());
+        assert!(first.attach(8).unwrap() && second.attach(8).unwrap());
+        assert!(!third.exclude(8).unwrap());
+        first.detach(8).unwrap();
+        assert!(!third.exclude(8).unwrap());
+        second.detach(8).unwrap();
+        assert!(third.exclude(8).unwrap());
+    }
+
+    // In the portable tier all regions of a path share one lock.
+    #[cfg(not(bumpless_portable))]
+    #[test]
+    fn who_is_attached_to_one_region_does_not_keep_another_from_being_replaced() {
+        let (_folder, site) = scene();
+        let first = LockFiles::open(&site, Some(Access::Private)).unwrap();
+        let second = LockFiles::open(&site, None).unwrap();
         assert!(first.attach(7).unwrap() && second.attach(7).unwrap());
         assert!(!first.exclude(7).unwrap());
-        assert!(first.exclude(8).unwrap(), "another region's byte");
-        assert!(!second.attach(8).unwrap());
-        // The lock changes to a shared one in one step.
-        assert!(first.attach(8).unwrap() && second.attach(8).unwrap());
-        assert_eq!(first.probe(attach_byte(8)).unwrap(), LockState::Held);
+        assert!(first.exclude(8).unwrap());
     }
 }

@@ -32,12 +32,14 @@ use crate::locks::SlotLocks;
 pub use self::error::RegionError;
 pub(crate) use self::error::errno;
 pub use self::folder::default_folder;
+#[cfg(bumpless_portable)]
+pub(crate) use self::lockfile::open_or_make;
 pub(crate) use self::place::Place;
 pub use self::preamble::PREAMBLE_LEN;
+pub(crate) use self::site::{FileId, Site};
 
 use self::mapping::Mapping;
 use self::preamble::Facts;
-use self::site::FileId;
 
 /// What a region holds and how it is laid out: the same in every program that opens it.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,7 @@
 
 use std::path::Path;
 
+use crate::locks::LockFiles;
 use crate::shared_struct;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ use super::{Format, RegionError};
 pub const PREAMBLE_LEN: u64 = 64;
 
 /// The same bytes on every machine, so that a file of the other byte order is called just that.
-const MAGIC: u64 = u64::from_ne_bytes(*b"BUMPLESS");
+const MAGIC: u64 = u64::from_ne_bytes(LockFiles::MAGIC);
 const ENDIAN: u32 = 0x0102_0304;
 const READY: u32 = 1;
 
@@ -30,7 +31,7 @@ pub(crate) const LOCKABLE_SLOTS: u32 = 1 << 30;
 shared_struct! {
     /// Line 0 of a region. Writer: the creator. Readers: whoever attaches, through the file.
     pub(crate) struct Preamble[size = 64, align = 64] {
-        /// The bytes `BUMPLESS`.
+        /// The bytes `BUMPLESS`; `bUMPLESS` in the portable tier.
         0 => magic: AtomicU64,
         /// Four letters: what the region holds.
         8 => kind: AtomicU32,

@@ -6,9 +6,13 @@ mod create;
 mod fuzz;
 mod guard;
 mod killed;
+// Of slot locks, which the portable tier has not.
+#[cfg(not(bumpless_portable))]
 mod locks;
 mod other_users;
 mod peer;
+#[cfg(bumpless_portable)]
+mod portable;
 mod proof;
 mod replace;
 mod scene;

@@ -8,7 +8,7 @@ use bumpless_substrate::region::{Access, Region, RegionError};
 use bumpless_substrate::sync::Ordering;
 
 use crate::peer::{self, Peer};
-use crate::scene::{CAPACITY, FILLED, Scene, TABLE, create, fill, needs_root, words};
+use crate::scene::{CAPACITY, FILES, FILLED, Scene, TABLE, create, fill, needs_root, words};
 
 const NOBODY: u32 = 65_534;
 
@@ -72,7 +72,7 @@ fn another_user_is_refused_with_the_mode_that_is_in_the_way() {
             "{answer}"
         );
     }
-    assert_eq!(scene.names(), ["table", "table.lock"]);
+    assert_eq!(scene.names(), FILES);
 }
 
 #[test]

@@ -22,6 +22,15 @@ pub const REVIVED: u64 = 0x5ead;
 /// What `filled` writes into every word.
 pub const FILLED: u64 = 0x1111_2222_3333_4444;
 
+/// Not in the portable tier: there a slot's lock is `Unknown` to all, and everybody may take it.
+pub const SLOTS_HAVE_LOCKS: bool = !cfg!(bumpless_portable);
+/// The names of a region `table` and of its lock files, sorted.
+pub const FILES: &[&str] = if cfg!(bumpless_portable) {
+    &["table", "table.attached", "table.lock"]
+} else {
+    &["table", "table.lock"]
+};
+
 /// Offsets in the preamble.
 pub const AT_VERSION: u64 = 12;
 pub const AT_BOOT_ID: u64 = 40;
