@@ -46,7 +46,7 @@ pub struct PoolArguments {
     /// The heartbeat table [default: a new one in shared memory]
     #[arg(long, value_name = "PATH")]
     pub table: Option<PathBuf>,
-    /// Where the manifest goes when all is done [default: standard output]
+    /// Where the manifest of the files accepted goes when all is done [default: standard output]
     #[arg(long, short, value_name = "FILE", conflicts_with = "exec")]
     pub manifest: Option<PathBuf>,
     /// Read more PATHs from a file, one a line; `-` is standard input

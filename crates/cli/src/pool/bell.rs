@@ -5,7 +5,7 @@
 //!   sleeper: seen = rings ── look for work ── nothing ── sleepers = 1 ── futex: rings == seen? sleep
 //!   ringer:  publish work ── rings += 1 ── sleepers != 0? wake
 //! ```
-//! Contract: a ring between `seen` and `sleep` is never missed, and every sleep has an end. A sleeper
+//! Contract: a ring between `seen` and `wait` is never missed, and every sleep has an end. A sleeper
 //! that was killed costs its ringers a system call per ring, nothing else.
 
 use core::time::Duration;
@@ -32,7 +32,7 @@ impl Bell {
 
     /// Says that there is something to look at. The caller published it before.
     pub fn ring(&self) {
-        // Sequentially consistent, as the pair in `sleep`: store then load on both sides, and at
+        // Sequentially consistent, as the pair in `wait`: store then load on both sides, and at
         // least one side sees the other's store. Publishes to the load in `seen`.
         self.rings.fetch_add(1, Ordering::SeqCst);
         // The other half of the pair above.
@@ -42,7 +42,7 @@ impl Bell {
     }
 
     /// Sleeps until somebody rings, unless somebody has since `seen`, for at most `timeout`.
-    pub fn sleep(&self, seen: u32, timeout: Duration) {
+    pub fn wait(&self, seen: u32, timeout: Duration) {
         // The sleeper's store of the pair in `ring`; its load is the kernel's comparison.
         self.sleepers.store(1, Ordering::SeqCst);
         futex::wait(&self.rings, seen, Some(timeout));
@@ -71,7 +71,7 @@ mod tests {
         let seen = bell.seen();
         bell.ring();
         let start = Instant::now();
-        bell.sleep(seen, Duration::from_secs(60));
+        bell.wait(seen, Duration::from_secs(60));
         assert!(start.elapsed() < Duration::from_secs(30));
     }
 
@@ -82,7 +82,7 @@ mod tests {
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 let start = Instant::now();
-                bell.sleep(seen, Duration::from_secs(60));
+                bell.wait(seen, Duration::from_secs(60));
                 start.elapsed()
             });
             while bell.sleepers.load(Ordering::SeqCst) == 0 {

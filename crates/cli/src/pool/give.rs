@@ -104,9 +104,11 @@ impl Pool<'_> {
     /// Fills the lanes, evenly when there is not enough for all.
     pub(super) fn give(&mut self) {
         self.even_out();
-        let lanes: Vec<usize> = (0..self.tenants.len())
+        let mut lanes: Vec<usize> = (0..self.tenants.len())
             .filter(|lane| self.may_give(*lane))
             .collect();
+        // The idle first: what was taken back for them must not go where it came from.
+        lanes.sort_by_key(|lane| self.tenants[*lane].as_ref().map_or(0, |t| t.assigned.len()));
         let share = self.ledger.waiting().div_ceil(lanes.len().max(1));
         for lane in lanes {
             let mut given = 0;

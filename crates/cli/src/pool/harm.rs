@@ -65,6 +65,24 @@ impl Pool<'_> {
         }
     }
 
+    /// Lets workers that chaos stopped go on, once they were fenced.
+    pub(super) fn go_on_after(&mut self, epoch: u64) {
+        let grace_epochs = self.settings.grace_epochs;
+        for tenant in self.tenants.iter_mut().flatten() {
+            let Some(Stop::Held { until_epoch }) = tenant.stop else {
+                continue;
+            };
+            let is_fenced = tenant.settled.is_some();
+            let is_overdue = epoch > until_epoch + 10 * grace_epochs;
+            if epoch >= until_epoch && (is_fenced || is_overdue) {
+                tenant.stop = None;
+                if tenant.ended.is_none() {
+                    signal(tenant.pid, Signal::CONT);
+                }
+            }
+        }
+    }
+
     fn victim(&mut self) -> Option<&mut Tenant> {
         let mut turn = std::mem::take(&mut self.turn);
         let chosen = turn.choose(self.tenants.len(), |lane| {

@@ -17,7 +17,7 @@ use super::own::{OwnKind, OwnName, PARTIAL};
 #[derive(Debug)]
 pub enum Manifest {
     /// Standard output, or a pipe or device: nothing to rename.
-    Stream(Option<PathBuf>),
+    Stream(Option<(PathBuf, File)>),
     /// A regular file: written beside its place, then renamed.
     Beside(Beside),
 }
@@ -52,7 +52,9 @@ impl Manifest {
             Err(_) => (path.to_owned(), true),
         };
         if !is_regular {
-            return Ok(Self::Stream(Some(place)));
+            let file = File::options().write(true).open(&place);
+            let file = file.map_err(PoolError::file("open", &place))?;
+            return Ok(Self::Stream(Some((place, file))));
         }
         let Some(name) = place.file_name().map(OsStr::to_owned) else {
             let error = std::io::ErrorKind::IsADirectory.into();
@@ -104,9 +106,7 @@ impl Manifest {
         match self {
             Self::Stream(None) => write_lines(std::io::stdout().lock(), lines)
                 .map_err(PoolError::file("write", "standard output")),
-            Self::Stream(Some(path)) => {
-                let file = File::options().write(true).open(&path);
-                let file = file.map_err(PoolError::file("open", &path))?;
+            Self::Stream(Some((path, file))) => {
                 write_lines(&file, lines).map_err(PoolError::file("write", &path))
             }
             Self::Beside(mut beside) => beside.write(lines),
@@ -248,5 +248,7 @@ mod tests {
     fn a_manifest_in_a_folder_that_is_not_there_is_named_in_the_error() {
         let error = Manifest::prepare(Some(Path::new("/no/such/m"))).unwrap_err();
         assert!(error.to_string().contains("/no/such"), "{error}");
+        let error = Manifest::prepare(Some(Path::new("/"))).unwrap_err();
+        assert!(error.to_string().starts_with("cannot open /: "), "{error}");
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 //! Code map: `args`, `walk`, `own`, `manifest`, `summary`, `progress` face the user; `bell`,
 //! `entry`, `lane` are the shared memory; `worker`, `hash`, `exec` run in workers; `parent`, `give`,
-//! `supervise`, `harm` are the parent's loop over `ledger`, `tenant`, `attempts`, `chaos`, `pace`;
+//! `supervise`, `harm`, `ending` are the parent's loop over `ledger`, `tenant`, `attempts`, `chaos`, `pace`;
 //! `children` makes its system calls; `site` is the files that a pool has.
 
 mod args;
@@ -15,6 +15,7 @@ mod attempts;
 mod bell;
 mod chaos;
 mod children;
+mod ending;
 mod entry;
 mod error;
 mod exec;
@@ -148,8 +149,8 @@ fn run_pool(arguments: PoolArguments) -> Result<Summary, PoolError> {
             own.into_iter().flatten().collect(),
             &site.lanes,
         )),
-        kills: Schedule::new(rates.kill, now_ns),
-        stops: Schedule::new(rates.stop, now_ns),
+        kills: Schedule::new(rates.kill, now_ns, now_ns),
+        stops: Schedule::new(rates.stop, now_ns, !now_ns),
         turn: Turn::default(),
         pace: Pace::new(period_ns, now_ns),
         stillborn: 0,

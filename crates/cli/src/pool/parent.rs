@@ -31,9 +31,6 @@ use super::tenant::Tenant;
 use super::walk::{Found, shown};
 use crate::signals::Signals;
 
-/// How long workers may take to end when there is no more work; then they are killed.
-const CLOSING_NS: u64 = 5_000_000_000;
-
 /// The numbers of a pool.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -89,6 +86,7 @@ impl Pool<'_> {
             }
             let seen = self.lanes.parent_bell().seen();
             self.take_found();
+            self.read_owners();
             self.collect();
             self.give();
             if self.found.is_none() && self.ledger.is_done() {
@@ -98,49 +96,13 @@ impl Pool<'_> {
         }
     }
 
-    /// Lets the workers end, and those that chaos has stopped come back first.
-    ///
-    /// # Errors
-    /// [`PoolError`]; children may be running.
-    pub fn close(&mut self) -> Result<(), PoolError> {
-        self.is_closing = true;
-        for (index, tenant) in self.tenants.iter().enumerate() {
-            if let (Some(_), Some(lane)) = (tenant, self.lanes.lane(index)) {
-                lane.close();
-            }
-        }
-        let mut since_ns = monotonic_ns();
-        let mut is_killing = false;
-        while self.tenants.iter().any(Option::is_some) {
-            let now_ns = monotonic_ns();
-            if self
-                .tenants
-                .iter()
-                .flatten()
-                .any(|tenant| tenant.stop.is_some())
-            {
-                since_ns = now_ns;
-            }
-            if self.signals.asked() || now_ns - since_ns > 2 * CLOSING_NS {
-                return Ok(());
-            }
-            if now_ns - since_ns > CLOSING_NS && !is_killing {
-                is_killing = true;
-                self.kill_all();
-            }
-            let seen = self.lanes.parent_bell().seen();
-            self.tick_or_sleep(seen)?;
-        }
-        Ok(())
-    }
-
-    fn tick_or_sleep(&mut self, seen: u32) -> Result<(), PoolError> {
+    pub(super) fn tick_or_sleep(&mut self, seen: u32) -> Result<(), PoolError> {
         let now_ns = monotonic_ns();
         if self.pace.is_due(now_ns) {
             return self.tick(now_ns);
         }
         let left = Duration::from_nanos(self.pace.left_ns(now_ns));
-        self.lanes.parent_bell().sleep(seen, left);
+        self.lanes.parent_bell().wait(seen, left);
         Ok(())
     }
 
@@ -154,6 +116,8 @@ impl Pool<'_> {
             self.settle_reported(slot, now_ns)?;
         }
         self.reap(now_ns, epoch)?;
+        // Of those just reaped this is the last word: it decides whether a report will come.
+        self.read_owners();
         self.go_on_after(epoch);
         self.kill_the_hung(now_ns);
         self.retire_ended(now_ns)?;

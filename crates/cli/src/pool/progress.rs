@@ -27,7 +27,9 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_secs(1));
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(Duration::from_secs(1));
+        }
         Self { bar }
     }
 

@@ -48,7 +48,11 @@ impl Site {
         lanes_path.push(".lanes");
         let lanes_path = PathBuf::from(lanes_path);
         // Fenced workers that may come back have lanes too.
-        let lanes = Arc::new(Lanes::create(&lanes_path, 2 * workers + 8)?);
+        let lanes = Lanes::create(&lanes_path, 2 * workers + 8).inspect_err(|_| {
+            // The error is what is told.
+            let _ = Region::remove(table.path());
+        })?;
+        let lanes = Arc::new(lanes);
         Ok(Self {
             table,
             lanes,

@@ -23,7 +23,7 @@ use super::error::PoolError;
 use super::exec::attempt_dir;
 use super::lane::Owner;
 use super::parent::Pool;
-use super::tenant::{Killed, Settled, Stop, Tenant, split};
+use super::tenant::{Killed, Settled, Tenant, split};
 
 /// So many workers in a row may end before they have registered.
 const STILLBORN_MAX: u32 = 5;
@@ -64,6 +64,9 @@ impl Pool<'_> {
             }
             return self.acknowledge(slot);
         };
+        let is_news = self.tenants[lane]
+            .as_ref()
+            .is_some_and(|tenant| tenant.settled.is_none());
         self.settle(lane, Some(slot), now_ns);
         let is_silent = matches!(slot.verdict, Verdict::Silent { .. });
         let Some(tenant) = &self.tenants[lane] else {
@@ -76,7 +79,7 @@ impl Pool<'_> {
         if is_over {
             return self.acknowledge(slot);
         }
-        if is_silent && tenant.stop.is_none() {
+        if is_silent && is_news && tenant.stop.is_none() {
             self.progress.say(&format!("{slot}: replaced"));
         }
         if is_silent && self.settings.output_dir.is_none() {
@@ -221,7 +224,7 @@ impl Pool<'_> {
     }
 
     /// Ends a lane's command; whether there is none.
-    fn clear_command(&self, lane: usize) -> bool {
+    pub(super) fn clear_command(&self, lane: usize) -> bool {
         let group = self.lanes.lane(lane).and_then(|lane| pid(lane.exec_pid()));
         self.settings.output_dir.is_none() || group.is_none_or(clear_group)
     }
@@ -241,10 +244,8 @@ impl Pool<'_> {
             if entries[unit.entry].state(unit.ticket) == EntryState::Published {
                 self.counts.refused += 1;
             }
-            if let Some(output_dir) = &self.settings.output_dir {
-                discard(&attempt_dir(output_dir, unit.ticket));
-            }
         }
+        self.discard_attempts(&tenant);
         self.lanes.clear(lane);
         let last = tenant.ended.map_or(String::new(), ended);
         if tenant.owner.is_none() && tenant.killed.is_none() {
@@ -257,6 +258,20 @@ impl Pool<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Deletes what the commands of a worker that is gone have written and what does not count.
+    pub(super) fn discard_attempts(&self, tenant: &Tenant) {
+        let Some(output_dir) = &self.settings.output_dir else {
+            return;
+        };
+        let handed_back = tenant
+            .settled
+            .iter()
+            .flat_map(|settled| &settled.handed_back);
+        for unit in handed_back.chain(&tenant.assigned) {
+            discard(&attempt_dir(output_dir, unit.ticket));
+        }
     }
 
     /// Whose fault a worker's end was: the file's it was at, unless the pool itself brought it about,
@@ -338,64 +353,6 @@ impl Pool<'_> {
         if let Some(tenant) = oldest {
             signal(tenant.pid, Signal::KILL);
             tenant.killed = Some(Killed::Hung);
-        }
-    }
-
-    /// Kills every worker that is not reaped.
-    pub(super) fn kill_all(&mut self) {
-        for tenant in self
-            .tenants
-            .iter_mut()
-            .flatten()
-            .filter(|tenant| tenant.ended.is_none())
-        {
-            signal(tenant.pid, Signal::KILL);
-            tenant.killed = Some(Killed::End);
-        }
-    }
-
-    /// Kills every child and waits for its end, without the table: for a pool that cannot go on.
-    pub fn end(&mut self) {
-        self.kill_all();
-        let deadline_ns = bumpless_substrate::clock::monotonic_ns() + 10_000_000_000;
-        while self.tenants.iter().any(Option::is_some)
-            && bumpless_substrate::clock::monotonic_ns() < deadline_ns
-        {
-            // What cannot be waited for is not there.
-            while let Ok(Some((pid, status))) = reap() {
-                let mut tenants = self.tenants.iter_mut().flatten();
-                if let Some(tenant) = tenants.find(|tenant| tenant.pid == pid && !status.stopped())
-                {
-                    tenant.ended = Some(status);
-                }
-            }
-            for lane in 0..self.tenants.len() {
-                let ended = self.tenants[lane]
-                    .as_ref()
-                    .is_some_and(|t| t.ended.is_some());
-                if self.clear_command(lane) && ended {
-                    self.tenants[lane] = None;
-                }
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-
-    /// Lets workers that chaos stopped go on, once they were fenced.
-    pub(super) fn go_on_after(&mut self, epoch: u64) {
-        let grace_epochs = self.settings.grace_epochs;
-        for tenant in self.tenants.iter_mut().flatten() {
-            let Some(Stop::Held { until_epoch }) = tenant.stop else {
-                continue;
-            };
-            let is_fenced = tenant.settled.is_some();
-            let is_overdue = epoch > until_epoch + 10 * grace_epochs;
-            if epoch >= until_epoch && (is_fenced || is_overdue) {
-                tenant.stop = None;
-                if tenant.ended.is_none() {
-                    signal(tenant.pid, Signal::CONT);
-                }
-            }
         }
     }
 }

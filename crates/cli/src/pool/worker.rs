@@ -153,7 +153,7 @@ impl Desk<'_> {
             if self.lane.is_closed() {
                 break;
             }
-            self.lane.bell.sleep(seen, SLEEP);
+            self.lane.bell.wait(seen, SLEEP);
         }
         // The parent may wait for what was published last.
         self.announce();

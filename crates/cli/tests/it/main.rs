@@ -1,3 +1,9 @@
-//! The tool, run as a user runs it.
+//! The tool, run as a user runs it: the real binary, real processes, real files.
 
 mod bench_death;
+mod chaos;
+mod command;
+mod deaths;
+mod ends;
+mod manifest;
+mod rig;

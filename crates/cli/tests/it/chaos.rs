@@ -1,0 +1,65 @@
+//! The pool against itself.
+
+use crate::rig::Rig;
+
+#[test]
+fn under_chaos_every_file_is_accepted_once_and_late_results_are_refused() {
+    let rig = Rig::with_files(1500, 30_000);
+    let said = rig.run_words(
+        "--workers 4 --chaos kill=60/s,stop=30/s --grace 8 --period 5ms --manifest sums --json tree",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!((said.count("files"), said.count("accepted")), (1500, 1500));
+    assert_eq!(rig.complaints("sums"), "");
+    let counts = ["killed", "stopped", "reassigned", "refused"].map(|field| said.count(field));
+    assert!(counts.iter().all(|count| *count > 0), "{}", said.stderr);
+    // Each stopped worker held a unit, came back, and published it for nothing.
+    assert!(
+        said.count("refused") >= said.count("stopped"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(rig.names(), ["sums", "tree"]);
+}
+
+#[test]
+fn under_chaos_every_commands_output_is_recorded_once_and_no_two_runs_overlap() {
+    let rig = Rig::with_files(12, 10);
+    // Each run of a file looks whether the process of its last one is still there.
+    let script = rig.file(
+        "run.sh",
+        b"last=$1.last\n[ -f $last ] && kill -0 $(cat $last) 2>/dev/null && echo $1 >> overlaps\n\
+          echo $$ > $last\nfor i in 1 2 3 4 5; do sleep 0.02; done\nrm $last\necho done $1\n",
+    );
+    let exec = format!("sh {} {{}}", script.display());
+    let list = rig.at("list");
+    let names: Vec<String> = (0..12)
+        .map(|file| format!("tree/000/{file:02}\n"))
+        .collect();
+    std::fs::write(&list, names.concat()).unwrap();
+    let chaos = "--workers 3 --chaos kill=4/s,stop=2/s --grace 5 --period 5ms --json";
+    let fixed = [
+        "--output-dir",
+        "out",
+        "--exec",
+        &exec,
+        "--files-from",
+        "list",
+    ];
+    let said = rig.run(chaos.split(' ').chain(fixed));
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.count("accepted"), 12);
+    assert!(
+        said.count("killed") > 0 && said.count("reassigned") > 0,
+        "{}",
+        said.stderr
+    );
+    assert!(!rig.at("overlaps").exists());
+    let mut recorded = std::fs::read_dir(rig.at("out")).unwrap().count();
+    for file in 1..=12 {
+        let output = std::fs::read_to_string(rig.at(format!("out/{file}/stdout"))).unwrap();
+        assert_eq!(output, format!("done tree/000/{:02}\n", file - 1));
+        recorded -= 1;
+    }
+    assert_eq!(recorded, 0, "attempts that do not count are deleted");
+}
