@@ -13,12 +13,6 @@ fn under_chaos_every_file_is_accepted_once_and_late_results_are_refused() {
     assert_eq!(rig.complaints("sums"), "");
     let counts = ["killed", "stopped", "reassigned", "refused"].map(|field| said.count(field));
     assert!(counts.iter().all(|count| *count > 0), "{}", said.stderr);
-    // Each stopped worker held a unit, came back, and published it for nothing.
-    assert!(
-        said.count("refused") >= said.count("stopped"),
-        "{}",
-        said.stderr
-    );
     assert_eq!(rig.names(), ["sums", "tree"]);
 }
 
