@@ -187,7 +187,9 @@ fn judge_live(
     let is_fenced = slot
         .peek_decision(generation)
         .is_some_and(|work| work.is_fenced());
-    if lag_epochs == 0 && !is_fenced && certificate != Certificate::Died {
+    // Disarmed and LIVE is an owner about to release, or one of an earlier boot: worth a look at once.
+    let may_live = matches!(certificate, Certificate::Armed | Certificate::None);
+    if lag_epochs == 0 && !is_fenced && may_live {
         return (0, None);
     }
     let grace_epochs = grace(slot, scan);
