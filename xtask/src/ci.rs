@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{Outcome, loom, mutants, portable, steps, tidy, xproc};
+use crate::{Outcome, crash_sweep, loom, mutants, portable, steps, tidy, xproc};
 
 type Check = fn(&Workspace) -> Outcome;
 
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("fmt", steps::fmt),
     ("tidy", tidy::run),
     ("lint", steps::lint),
@@ -19,6 +19,9 @@ const CHECKS: [(&str, Check); 9] = [
     ("loom", loom::run),
     ("mutants", |workspace| mutants::run(workspace, None)),
     ("xproc", |workspace| xproc::run(workspace, &[])),
+    ("crash-sweep", |workspace| {
+        crash_sweep::run(workspace, &["--sample", crash_sweep::SAMPLE])
+    }),
 ];
 
 /// Runs every check, also after a failure.
@@ -77,7 +80,7 @@ fn table(rows: &[Row]) -> String {
             .strip_prefix(&format!("{}: ", row.name))
             .unwrap_or(&told)
             .to_owned();
-        format!("{:<8} {:>8}  {told}", row.name, minutes(row.took))
+        format!("{:<11} {:>8}  {told}", row.name, minutes(row.took))
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -106,7 +109,7 @@ mod tests {
         ];
         assert_eq!(
             table(&rows),
-            "tidy       1:01.5  9 rules, 61 files, 0 findings\nloom       0:00.3  FAILED: no package"
+            "tidy          1:01.5  9 rules, 61 files, 0 findings\nloom          0:00.3  FAILED: no package"
         );
     }
 }

@@ -9,6 +9,7 @@
 mod cargo;
 mod child;
 mod ci;
+mod crash_sweep;
 mod libtest;
 mod loom;
 mod mutants;
@@ -37,6 +38,8 @@ cargo xtask <check>
   loom             the models, both passes
   mutants [NAME]   planted bugs: every one must be caught by the models it names
   xproc [FILTER]   the scenarios with real processes
+  crash-sweep [OPERATION [--at K] | --sample POINTS]
+                   killed at every instruction; ci tries a sample
   ci               all of these, with a table at the end
 ";
 
@@ -72,6 +75,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["mutants"] => mutants::run(&workspace, None),
         ["mutants", name] => mutants::run(&workspace, Some(name)),
         ["xproc", filters @ ..] => xproc::run(&workspace, filters),
+        ["crash-sweep", words @ ..] => crash_sweep::run(&workspace, words),
         ["ci"] => ci::run(&workspace),
         _ => anyhow::bail!("no such check: `{}`\n\n{HELP}", words.join(" ")),
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use crate::child::{Child, Finished};
 use crate::libtest::Count;
 use crate::workspace::Workspace;
-use crate::{Outcome, cargo, loom, xproc};
+use crate::{Outcome, cargo, crash_sweep, loom, xproc};
 
 /// One compilation or one test binary takes no longer than this.
 pub const PART_LIMIT: Duration = Duration::from_secs(600);
@@ -75,7 +75,7 @@ pub fn test(workspace: &Workspace) -> Outcome {
         "--bins",
     ];
     for name in names {
-        if name != loom::TARGET && name != xproc::TARGET {
+        if ![loom::TARGET, xproc::TARGET, crash_sweep::TARGET].contains(&name) {
             arguments.extend(["--test", name]);
         }
     }

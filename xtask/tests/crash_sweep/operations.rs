@@ -1,0 +1,290 @@
+//! The operations that are swept: who is there, what the victim does, what the survivors are owed.
+
+use anyhow::Result;
+
+use crate::stage::Stage;
+use crate::victim::{self, MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
+
+/// Who and what is there when the victim comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    /// No table.
+    NoTable,
+    /// A table of so many slots.
+    Table(usize),
+    /// A table in which somebody who did this part died before the victim came.
+    DiedBefore(usize, &'static str),
+    /// A table in which somebody who did this part dies when the victim's window opens.
+    DiesAtTheWindow(&'static str),
+    /// A table in which a survivor is registered and does not beat.
+    LateOwner,
+    /// As `DiedBefore` with a busy one, and then the machine was started again.
+    EarlierBoot,
+}
+
+/// Who looks at what the victim leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survivors {
+    /// Watchdogs and registrants.
+    Reclaim,
+    /// Watchdogs and registrants, who have no certificate to look at.
+    ByPid,
+    /// The owner that the victim was about to fence, then watchdogs and registrants.
+    LateOwner,
+    /// Whoever opens the path next, and creates the table if there is none.
+    Open,
+    /// Those who have the old table open, and whoever opens the path next.
+    Reset,
+}
+
+/// What a victim does with the units that it moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moves {
+    /// Marks them: before that they are in flight nowhere.
+    Mark,
+    /// Publishes and completes them: they are handed back, or their results are there.
+    Complete,
+    /// Acknowledges them: they are handed back once more, or acknowledged by the victim.
+    Acknowledge,
+}
+
+/// What the survivors are owed.
+#[derive(Debug, Clone, Copy)]
+pub struct Owed {
+    /// Units that are handed back.
+    pub must: &'static [u32],
+    /// Units that the victim moves inside its window.
+    pub may: &'static [u32],
+    /// How it moves them.
+    pub moves: Moves,
+    /// How many owners gave their slot back before the window.
+    pub releases: u32,
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// Its name, by which it can be swept alone.
+    pub name: &'static str,
+    /// Who is there.
+    pub scene: Scene,
+    /// The victim.
+    pub act: fn(&Stage, &Window) -> Result<()>,
+    /// Who looks.
+    pub survivors: Survivors,
+    /// What is owed.
+    pub owed: Owed,
+}
+
+/// Nothing is in flight.
+pub const NOTHING: Owed = Owed {
+    must: &[],
+    may: &[],
+    moves: Moves::Mark,
+    releases: 0,
+};
+/// All that the victim has in flight.
+const OF_THE_VICTIM: Owed = Owed {
+    must: &OWN,
+    ..NOTHING
+};
+/// What the victim has in flight but one, which it moves.
+pub const ALL_BUT_THE_MOVED: Owed = Owed {
+    must: &[OWN[0], OWN[2]],
+    may: &[MOVED],
+    ..NOTHING
+};
+/// All that somebody who dies beside the victim has in flight.
+pub const OF_THE_DEAD: Owed = Owed {
+    must: &THEIRS,
+    ..NOTHING
+};
+
+/// An operation after which watchdogs and registrants look.
+pub const fn operation(
+    name: &'static str,
+    scene: Scene,
+    act: fn(&Stage, &Window) -> Result<()>,
+    owed: Owed,
+) -> Operation {
+    Operation {
+        name,
+        scene,
+        act,
+        survivors: Survivors::Reclaim,
+        owed,
+    }
+}
+
+const fn seen_by(survivors: Survivors, operation: Operation) -> Operation {
+    Operation {
+        survivors,
+        ..operation
+    }
+}
+
+/// Every operation of region, table, watchdog, keeper and lease.
+pub static OPERATIONS: [Operation; 28] = {
+    use Scene::{DiedBefore, DiesAtTheWindow, EarlierBoot, LateOwner, NoTable, Table};
+    use Survivors as By;
+    const BUSY: Scene = DiedBefore(ROOMY, "busy");
+    [
+        // The owner's.
+        operation("beat", Table(ROOMY), victim::beat, OF_THE_VICTIM),
+        operation("mark", Table(ROOMY), victim::mark_one, ALL_BUT_THE_MOVED),
+        operation(
+            "complete",
+            Table(ROOMY),
+            victim::complete,
+            Owed {
+                moves: Moves::Complete,
+                ..ALL_BUT_THE_MOVED
+            },
+        ),
+        operation(
+            "change-profile",
+            Table(ROOMY),
+            victim::change_profile,
+            OF_THE_VICTIM,
+        ),
+        operation(
+            "register-first",
+            Table(ROOMY),
+            victim::register_first,
+            NOTHING,
+        ),
+        operation(
+            "register-again",
+            Table(ROOMY),
+            victim::register_again,
+            Owed {
+                releases: 1,
+                ..NOTHING
+            },
+        ),
+        operation(
+            "recycle",
+            DiedBefore(TIGHT, "idle"),
+            victim::recycle,
+            OF_THE_VICTIM,
+        ),
+        operation(
+            "unregister-idle",
+            Table(ROOMY),
+            victim::unregister_idle,
+            NOTHING,
+        ),
+        operation(
+            "unregister-busy",
+            Table(ROOMY),
+            victim::unregister_busy,
+            OF_THE_VICTIM,
+        ),
+        operation(
+            "drop-table",
+            Table(ROOMY),
+            victim::drop_table,
+            OF_THE_VICTIM,
+        ),
+        seen_by(
+            By::ByPid,
+            operation(
+                "without-keeper",
+                Table(ROOMY),
+                victim::without_keeper,
+                OF_THE_VICTIM,
+            ),
+        ),
+        // The watchdog's.
+        operation(
+            "scan-quiet",
+            Table(ROOMY),
+            victim::scan_quiet,
+            OF_THE_VICTIM,
+        ),
+        operation("scan-first", BUSY, victim::scan_first, OF_THE_DEAD),
+        operation(
+            "scan-dead",
+            DiesAtTheWindow("busy"),
+            victim::scan_dead,
+            OF_THE_DEAD,
+        ),
+        operation(
+            "scan-idle-death",
+            DiedBefore(ROOMY, "idle"),
+            victim::scan_first,
+            NOTHING,
+        ),
+        seen_by(
+            By::LateOwner,
+            operation("scan-silent", LateOwner, victim::scan_silent, OF_THE_DEAD),
+        ),
+        seen_by(
+            By::LateOwner,
+            operation("fence", LateOwner, victim::fence, OF_THE_DEAD),
+        ),
+        operation(
+            "acknowledge",
+            BUSY,
+            victim::acknowledge,
+            Owed {
+                may: &THEIRS,
+                moves: Moves::Acknowledge,
+                ..NOTHING
+            },
+        ),
+        operation(
+            "acknowledge-unit",
+            BUSY,
+            victim::acknowledge_unit,
+            Owed {
+                must: &[THEIRS[0], THEIRS[2], THEIRS[3]],
+                may: &[TAKEN],
+                moves: Moves::Acknowledge,
+                ..NOTHING
+            },
+        ),
+        operation(
+            "acknowledge-death",
+            DiedBefore(ROOMY, "idle"),
+            victim::acknowledge_death,
+            Owed {
+                moves: Moves::Acknowledge,
+                ..NOTHING
+            },
+        ),
+        // The lease's.
+        operation("lease-give-back", BUSY, victim::give_back, OF_THE_DEAD),
+        operation(
+            "lease-take-over",
+            DiesAtTheWindow("primary"),
+            victim::scan_dead,
+            OF_THE_DEAD,
+        ),
+        // The region's.
+        seen_by(
+            By::Open,
+            operation("create", NoTable, victim::create, NOTHING),
+        ),
+        seen_by(
+            By::Open,
+            operation("attach", BUSY, victim::attach, OF_THE_DEAD),
+        ),
+        seen_by(
+            By::Reset,
+            operation("reset", LateOwner, victim::reset, NOTHING),
+        ),
+        seen_by(
+            By::Open,
+            operation("revive", EarlierBoot, victim::create, OF_THE_DEAD),
+        ),
+        seen_by(
+            By::Open,
+            operation("remove", Table(ROOMY), victim::remove, NOTHING),
+        ),
+        seen_by(
+            By::Open,
+            operation("remove-nothing", NoTable, victim::remove, NOTHING),
+        ),
+    ]
+};

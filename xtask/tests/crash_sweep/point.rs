@@ -1,0 +1,107 @@
+//! One crash point: the scene, the victim, its death, the survivors.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use bumpless_heartbeat::{Handle, HeartbeatTable};
+
+use crate::aftermath;
+use crate::course::Course;
+use crate::findings::{Findings, Kind};
+use crate::operations::{Operation, Scene};
+use crate::stage::Stage;
+use crate::tracer::{Beside, Victim};
+use crate::victim::{self, ROOMY, THEIRS};
+
+/// How long the survivors may take with one crash point.
+const SURVIVORS_LIMIT: Duration = Duration::from_secs(20);
+
+/// A survivor that was registered before the victim came.
+#[derive(Debug)]
+pub struct LateOwner {
+    /// Its table, opened before.
+    pub table: HeartbeatTable,
+    /// Its registration, with units in flight.
+    pub handle: Handle,
+}
+
+/// Kills a victim at a crash point of its window and lets the survivors look.
+pub fn crash_at(
+    operation: &'static Operation,
+    course: &Course,
+    k: usize,
+    folder: &Path,
+) -> Result<Findings> {
+    let stage = Stage::new(folder.join("point"));
+    let (victim, late) = course.bring(operation, &stage, k)?;
+    victim.kill()?;
+    let (report, reported) = channel();
+    let looked_at = stage.clone();
+    std::thread::spawn(move || {
+        // Nobody listens when it has taken too long.
+        let _ = report.send(aftermath::look(operation, &looked_at, late));
+    });
+    match reported.recv_timeout(SURVIVORS_LIMIT) {
+        Ok(findings) => findings,
+        Err(_) => {
+            let mut findings = Findings::default();
+            findings.add(Kind::Hung, "the survivors did not come to an end");
+            Ok(findings)
+        }
+    }
+}
+
+/// Sets the scene and brings the victim to the opening of its window.
+pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Option<LateOwner>)> {
+    let path = stage.table();
+    let start = || Victim::start(operation.name, stage.folder());
+    let die = |part| Beside::start(part, stage.folder())?.kill();
+    match operation.scene {
+        Scene::NoTable => Ok((start()?, None)),
+        Scene::Table(capacity) => {
+            HeartbeatTable::create(path, capacity)?;
+            Ok((start()?, None))
+        }
+        Scene::DiedBefore(capacity, part) => {
+            HeartbeatTable::create(path, capacity)?;
+            die(part)?;
+            Ok((start()?, None))
+        }
+        Scene::DiesAtTheWindow(part) => {
+            HeartbeatTable::create(path, ROOMY)?;
+            let beside = Beside::start(part, stage.folder())?;
+            let victim = start()?;
+            beside.kill()?;
+            Ok((victim, None))
+        }
+        Scene::LateOwner => {
+            let table = HeartbeatTable::create(path, ROOMY)?;
+            let handle = table.register(std::process::id())?;
+            victim::mark(&table, handle, &THEIRS)?;
+            Ok((start()?, Some(LateOwner { table, handle })))
+        }
+        Scene::EarlierBoot => {
+            HeartbeatTable::create(&path, ROOMY)?;
+            die("busy")?;
+            age(&path)?;
+            ensure!(
+                HeartbeatTable::attach(&path).is_err(),
+                "the table is not stale"
+            );
+            Ok((start()?, None))
+        }
+    }
+}
+
+/// Makes a table one of an earlier start of the machine.
+fn age(path: &Path) -> Result<()> {
+    /// Where a region's boot id lies.
+    const BOOT_ID: u64 = 40;
+    let file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(&[7; 16], BOOT_ID)?;
+    Ok(())
+}
