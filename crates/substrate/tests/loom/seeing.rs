@@ -79,7 +79,7 @@ pub fn check_each_death(
 }
 
 /// The outcome of an execution in which the process died.
-pub const DIED: &str = "died";
+pub const DIED: &str = "a process died inside its operation";
 
 const EXECUTION: &str = "execution";
 
