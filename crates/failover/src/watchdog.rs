@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use bumpless_heartbeat::{
     Certificate, Handle, HeartbeatSnapshot, HeartbeatTable, SlotCells, SlotRole, Unit, UnitSet,
 };
-use bumpless_substrate::claim::Claim;
+use bumpless_substrate::claim::{Claim, ClaimState};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::locks::{LockState, SlotLocks};
 use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
@@ -290,6 +290,13 @@ impl<'t> FailoverWatchdog<'t> {
                 continue;
             }
             memory.deaths_waiting = true;
+            // Not in use again yet: its recycler has recorded the death since the slot was judged. The
+            // next scan judges it, and knows what it had in flight.
+            let claim = cells.slot.peek_claim();
+            let is_owned = matches!(claim.state(), Some(ClaimState::Claiming | ClaimState::Live));
+            if is_owned && claim.generation() == deaths.generation() {
+                continue;
+            }
             // The judged slots came in rising order.
             let told = report.dead_slots[..judged]
                 .binary_search_by_key(&slot, |(told, _)| told.slot as usize)

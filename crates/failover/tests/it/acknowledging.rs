@@ -136,6 +136,24 @@ fn deaths_that_recyclers_recorded_are_reported_and_acknowledged_once() {
 }
 
 #[test]
+fn a_death_recorded_since_its_slot_was_judged_waits_for_the_scan_that_knows_its_units() {
+    let scene = Scene::new();
+    let table = scene.table(4);
+    let watchdog = FailoverWatchdog::with_grace(&table, 3);
+    let owner = register(&table, &[7]);
+    assert!(watchdog.scan().is_empty());
+    // The judgement finds an owner that beat; the recycler is half way.
+    table.beat(owner).unwrap();
+    let cells = table.cells(owner.slot()).unwrap();
+    table.record_death(cells, cells.slot.peek_claim());
+    assert!(watchdog.scan().is_empty());
+    die(&table, owner);
+    let slot = only(&watchdog.scan());
+    assert_eq!((slot.units, slot.deaths), (units(&[7]), 1));
+    watchdog.clear_dead_bitmap(slot).unwrap();
+}
+
+#[test]
 fn a_report_of_another_table_is_refused() {
     let scene = Scene::new();
     let table = scene.table(4);
