@@ -271,8 +271,10 @@ impl HeartbeatTable {
         cells.slot.fill(claiming, cells.identity, &registration);
         // A killed thread does not come back from this system call, so no slot becomes LIVE after the
         // kernel has walked the list of certificates.
-        if self.lock_state(slot)? == LockState::Free {
+        let lock = self.lock_state(slot);
+        if !matches!(lock, Ok(LockState::Held | LockState::Unknown)) {
             disarm(local, slot, self.region.capacity());
+            lock?;
             return Err(HeartbeatError::LockLost {
                 slot: slot as usize,
             });
