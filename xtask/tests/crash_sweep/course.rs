@@ -165,7 +165,7 @@ impl Course {
         bail!("no way to point {k}")
     }
 
-    /// The crash points of a whole sweep.
+    /// The crash points of [`Extent::Staged`](crate::plan::Extent::Staged).
     pub fn points(&self) -> Vec<usize> {
         let all = 0..=self.instructions;
         if self.instructions <= SHORT {

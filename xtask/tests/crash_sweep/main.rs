@@ -8,7 +8,9 @@
 mod aftermath;
 mod course;
 mod findings;
+mod openers;
 mod operations;
+mod owners;
 mod plan;
 mod planted;
 mod point;
@@ -16,6 +18,7 @@ mod stage;
 mod survivors;
 mod tracer;
 mod victim;
+mod watchdogs;
 
 use std::process::ExitCode;
 
@@ -51,7 +54,7 @@ fn dispatch(words: &[&str]) -> Result<ExitCode> {
         [tracer::BESIDE, part, folder] => {
             victim::run_beside(part, &Stage::new(folder)).map(|()| ExitCode::SUCCESS)
         }
-        ["--every"] => sweep(OPERATIONS.iter(), Extent::Every, POINTS_MIN, true),
+        ["--every"] => sweep(OPERATIONS.iter(), Extent::Staged, POINTS_MIN, true),
         ["--sample", points] => {
             let points: usize = points.parse().context("--sample")?;
             let each = Extent::Spread(points.div_ceil(OPERATIONS.len()));

@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use crate::stage::Stage;
-use crate::victim::{self, MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
+use crate::victim::{MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
+use crate::{openers, owners, watchdogs};
 
 /// Who and what is there when the victim comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,12 +131,12 @@ pub static OPERATIONS: [Operation; 28] = {
     const BUSY: Scene = DiedBefore(ROOMY, "busy");
     [
         // The owner's.
-        operation("beat", Table(ROOMY), victim::beat, OF_THE_VICTIM),
-        operation("mark", Table(ROOMY), victim::mark_one, ALL_BUT_THE_MOVED),
+        operation("beat", Table(ROOMY), owners::beat, OF_THE_VICTIM),
+        operation("mark", Table(ROOMY), owners::mark_one, ALL_BUT_THE_MOVED),
         operation(
             "complete",
             Table(ROOMY),
-            victim::complete,
+            owners::complete,
             Owed {
                 moves: Moves::Complete,
                 ..ALL_BUT_THE_MOVED
@@ -144,19 +145,19 @@ pub static OPERATIONS: [Operation; 28] = {
         operation(
             "change-profile",
             Table(ROOMY),
-            victim::change_profile,
+            owners::change_profile,
             OF_THE_VICTIM,
         ),
         operation(
             "register-first",
             Table(ROOMY),
-            victim::register_first,
+            owners::register_first,
             NOTHING,
         ),
         operation(
             "register-again",
             Table(ROOMY),
-            victim::register_again,
+            owners::register_again,
             Owed {
                 releases: 1,
                 ..NOTHING
@@ -165,25 +166,25 @@ pub static OPERATIONS: [Operation; 28] = {
         operation(
             "recycle",
             DiedBefore(TIGHT, "idle"),
-            victim::recycle,
+            owners::recycle,
             OF_THE_VICTIM,
         ),
         operation(
             "unregister-idle",
             Table(ROOMY),
-            victim::unregister_idle,
+            owners::unregister_idle,
             NOTHING,
         ),
         operation(
             "unregister-busy",
             Table(ROOMY),
-            victim::unregister_busy,
+            owners::unregister_busy,
             OF_THE_VICTIM,
         ),
         operation(
             "drop-table",
             Table(ROOMY),
-            victim::drop_table,
+            owners::drop_table,
             OF_THE_VICTIM,
         ),
         seen_by(
@@ -191,7 +192,7 @@ pub static OPERATIONS: [Operation; 28] = {
             operation(
                 "without-keeper",
                 Table(ROOMY),
-                victim::without_keeper,
+                owners::without_keeper,
                 OF_THE_VICTIM,
             ),
         ),
@@ -199,34 +200,39 @@ pub static OPERATIONS: [Operation; 28] = {
         operation(
             "scan-quiet",
             Table(ROOMY),
-            victim::scan_quiet,
+            watchdogs::scan_quiet,
             OF_THE_VICTIM,
         ),
-        operation("scan-first", BUSY, victim::scan_first, OF_THE_DEAD),
+        operation("scan-first", BUSY, watchdogs::scan_first, OF_THE_DEAD),
         operation(
             "scan-dead",
             DiesAtTheWindow("busy"),
-            victim::scan_dead,
+            watchdogs::scan_dead,
             OF_THE_DEAD,
         ),
         operation(
             "scan-idle-death",
             DiedBefore(ROOMY, "idle"),
-            victim::scan_first,
+            watchdogs::scan_first,
             NOTHING,
         ),
         seen_by(
             By::LateOwner,
-            operation("scan-silent", LateOwner, victim::scan_silent, OF_THE_DEAD),
+            operation(
+                "scan-silent",
+                LateOwner,
+                watchdogs::scan_silent,
+                OF_THE_DEAD,
+            ),
         ),
         seen_by(
             By::LateOwner,
-            operation("fence", LateOwner, victim::fence, OF_THE_DEAD),
+            operation("fence", LateOwner, watchdogs::fence, OF_THE_DEAD),
         ),
         operation(
             "acknowledge",
             BUSY,
-            victim::acknowledge,
+            watchdogs::acknowledge,
             Owed {
                 may: &THEIRS,
                 moves: Moves::Acknowledge,
@@ -236,7 +242,7 @@ pub static OPERATIONS: [Operation; 28] = {
         operation(
             "acknowledge-unit",
             BUSY,
-            victim::acknowledge_unit,
+            watchdogs::acknowledge_unit,
             Owed {
                 must: &[THEIRS[0], THEIRS[2], THEIRS[3]],
                 may: &[TAKEN],
@@ -247,44 +253,44 @@ pub static OPERATIONS: [Operation; 28] = {
         operation(
             "acknowledge-death",
             DiedBefore(ROOMY, "idle"),
-            victim::acknowledge_death,
+            watchdogs::acknowledge_death,
             Owed {
                 moves: Moves::Acknowledge,
                 ..NOTHING
             },
         ),
         // The lease's.
-        operation("lease-give-back", BUSY, victim::give_back, OF_THE_DEAD),
+        operation("lease-give-back", BUSY, watchdogs::give_back, OF_THE_DEAD),
         operation(
             "lease-take-over",
             DiesAtTheWindow("primary"),
-            victim::scan_dead,
+            watchdogs::scan_dead,
             OF_THE_DEAD,
         ),
         // The region's.
         seen_by(
             By::Open,
-            operation("create", NoTable, victim::create, NOTHING),
+            operation("create", NoTable, openers::create, NOTHING),
         ),
         seen_by(
             By::Open,
-            operation("attach", BUSY, victim::attach, OF_THE_DEAD),
+            operation("attach", BUSY, openers::attach, OF_THE_DEAD),
         ),
         seen_by(
             By::Reset,
-            operation("reset", LateOwner, victim::reset, NOTHING),
+            operation("reset", LateOwner, openers::reset, NOTHING),
         ),
         seen_by(
             By::Open,
-            operation("revive", EarlierBoot, victim::create, OF_THE_DEAD),
+            operation("revive", EarlierBoot, openers::create, OF_THE_DEAD),
         ),
         seen_by(
             By::Open,
-            operation("remove", Table(ROOMY), victim::remove, NOTHING),
+            operation("remove", Table(ROOMY), openers::remove, NOTHING),
         ),
         seen_by(
             By::Open,
-            operation("remove-nothing", NoTable, victim::remove, NOTHING),
+            operation("remove-nothing", NoTable, openers::remove, NOTHING),
         ),
     ]
 };

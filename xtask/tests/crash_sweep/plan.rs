@@ -24,8 +24,10 @@ const WORKERS_MAX: usize = 8;
 /// Which crash points of an operation are tried.
 #[derive(Debug, Clone, Copy)]
 pub enum Extent {
-    /// All of a whole sweep.
+    /// Every one.
     Every,
+    /// Every one of a short operation; of a long one, those near to what others can see, and some.
+    Staged,
     /// So many, spread evenly, the first and the last among them.
     Spread(usize),
     /// This one.
@@ -71,7 +73,7 @@ impl Totals {
 impl Extent {
     fn stage_steps(self) -> usize {
         match self {
-            Self::Every => 96,
+            Self::Every | Self::Staged => 96,
             Self::Spread(_) | Self::Only(_) => 512,
         }
     }
@@ -79,7 +81,8 @@ impl Extent {
     fn points(self, course: &Course) -> Vec<usize> {
         let instructions = course.instructions;
         match self {
-            Self::Every => course.points(),
+            Self::Every => (0..=instructions).collect(),
+            Self::Staged => course.points(),
             Self::Only(k) => vec![k],
             Self::Spread(wanted) => {
                 let gaps = wanted.saturating_sub(1).clamp(1, instructions.max(1));

@@ -12,7 +12,8 @@ use crate::operations::{
     ALL_BUT_THE_MOVED, Moves, NOTHING, OF_THE_DEAD, Operation, Owed, Scene, operation,
 };
 use crate::stage::Stage;
-use crate::victim::{MOVED, NEVER_LATE, OWN, ROOMY, THEIRS, Window, mark, reported, units};
+use crate::victim::{MOVED, NEVER_LATE, OWN, ROOMY, THEIRS, Window, mark, units};
+use crate::watchdogs::reported;
 
 /// A mistake, and how it must be seen.
 #[derive(Debug)]

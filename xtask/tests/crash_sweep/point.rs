@@ -45,14 +45,13 @@ pub fn crash_at(
         // Nobody listens when it has taken too long.
         let _ = report.send(aftermath::look(operation, &looked_at, late));
     });
+    let mut findings = Findings::default();
     match reported.recv_timeout(SURVIVORS_LIMIT) {
-        Ok(findings) => findings,
-        Err(_) => {
-            let mut findings = Findings::default();
-            findings.add(Kind::Hung, "the survivors did not come to an end");
-            Ok(findings)
-        }
+        Ok(Ok(found)) => findings = found,
+        Ok(Err(error)) => findings.add(Kind::Unclaimable, format!("survivors: {error:#}")),
+        Err(_) => findings.add(Kind::Hung, "the survivors did not come to an end"),
     }
+    Ok(findings)
 }
 
 /// Sets the scene and brings the victim to the opening of its window.
