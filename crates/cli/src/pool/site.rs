@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile, SlotRole, Worker};
 use bumpless_substrate::proof::Proof;
@@ -17,6 +17,13 @@ use super::lane::Lanes;
 
 /// Slots in a pool's table: more than there are ever lanes.
 const TABLE_SLOTS: usize = 1024;
+
+/// The name of a table in the default folder, around its pool's pid.
+const PREFIX: &str = "pool-";
+const SUFFIX: &str = ".table";
+
+/// A pool has registered in its table when that is older.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// Workers of a pool that was just killed are gone after this.
 const DYING: Duration = Duration::from_secs(2);
@@ -40,13 +47,15 @@ impl Site {
     pub fn take(path: Option<&Path>, workers: u32) -> Result<Self, PoolError> {
         let path = match path {
             Some(path) => path.to_owned(),
-            None => default_folder()?.join(format!("pool-{}.table", std::process::id())),
+            None => {
+                let folder = default_folder()?;
+                sweep(&folder, SystemTime::now());
+                folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id()))
+            }
         };
         let table = HeartbeatTable::create(&path, TABLE_SLOTS)?;
         await_unused(&table)?;
-        let mut lanes_path = table.path().as_os_str().to_owned();
-        lanes_path.push(".lanes");
-        let lanes_path = PathBuf::from(lanes_path);
+        let lanes_path = lanes_of(table.path());
         // Fenced workers that may come back have lanes too.
         let lanes = Lanes::create(&lanes_path, 2 * workers + 8).inspect_err(|_| {
             // The error is what is told.
@@ -77,9 +86,42 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // Nobody is there to be told; what stays is used again by the next pool with this table.
-        let _ = Region::remove(&self.lanes_path);
-        let _ = Region::remove(self.table.path());
+        remove(self.table.path());
+    }
+}
+
+fn lanes_of(table: &Path) -> PathBuf {
+    let mut path = table.as_os_str().to_owned();
+    path.push(".lanes");
+    path.into()
+}
+
+fn remove(table: &Path) {
+    // Nobody is there to be told; what stays is used again by the next pool with this table.
+    let _ = Region::remove(&lanes_of(table));
+    let _ = Region::remove(table);
+}
+
+/// Deletes what pools that were killed have left in the default folder, where no other pool would
+/// use it again. A table that is young may be one whose pool has not registered yet.
+fn sweep(folder: &Path, now: SystemTime) {
+    // What cannot be read or deleted is left.
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_pools = name.to_str().is_some_and(|name| {
+            let pid = name
+                .strip_prefix(PREFIX)
+                .and_then(|rest| rest.strip_suffix(SUFFIX));
+            pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+        });
+        let made = entry.metadata().and_then(|found| found.modified());
+        let age = made.ok().and_then(|made| now.duration_since(made).ok());
+        if is_pools
+            && age.is_some_and(|age| age > YOUNG)
+            && HeartbeatTable::attach(entry.path()).is_ok_and(|table| user_of(&table).is_none())
+        {
+            remove(&entry.path());
+        }
     }
 }
 
@@ -116,5 +158,31 @@ pub fn output_dir(path: &Path) -> Result<PathBuf, PoolError> {
     match entries.next() {
         None => Ok(path),
         Some(_) => Err(PoolError::OutputDirInUse { path }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_killed_pools_are_swept_and_those_in_use_young_or_foreign_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let dead = at("pool-1.table");
+        drop(HeartbeatTable::create(&dead, 4).unwrap());
+        drop(Lanes::create(&lanes_of(&dead), 1).unwrap());
+        let used = HeartbeatTable::create(at("pool-2.table"), 4).unwrap();
+        used.register(std::process::id()).unwrap();
+        drop(HeartbeatTable::create(at("other.table"), 4).unwrap());
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+        let before = names();
+        let now = SystemTime::now();
+        sweep(folder.path(), now);
+        assert_eq!(names(), before);
+        sweep(folder.path(), now + 2 * YOUNG);
+        assert!(!dead.exists() && !lanes_of(&dead).exists());
+        assert!(used.path().exists() && at("other.table").exists());
+        assert_eq!(names(), before - 4, "table, lanes, and a lock file each");
     }
 }
