@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     table.unregister(silent)?;
-    Ok(())
+    tidy_up(&path)
 }
 
 /// The first argument, or a file in the default folder.
@@ -42,4 +42,12 @@ fn table_path() -> Result<std::path::PathBuf, Box<dyn std::error::Error>> {
         Some(path) => Ok(path.into()),
         None => Ok(bumpless_substrate::region::default_folder()?.join("example-watchdog.tbl")),
     }
+}
+
+/// Leaves nothing behind in the default folder.
+fn tidy_up(path: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args_os().nth(1).is_none() {
+        bumpless_substrate::region::Region::remove(path)?;
+    }
+    Ok(())
 }
