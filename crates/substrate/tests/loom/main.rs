@@ -2,6 +2,8 @@
 #![cfg(bumpless_loom)]
 
 mod claim;
+mod job;
 mod seeing;
 mod seqlock;
 mod work;
+mod work_peers;
