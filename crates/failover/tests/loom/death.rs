@@ -187,27 +187,37 @@ fn who_gives_back_in_order_is_never_told_dead() {
 /// moment to who looked at the claim too early.
 #[test]
 fn who_gives_back_under_the_eyes_of_a_watchdog_is_never_told_dead() {
-    let wanted = ["nothing", "released"];
-    check_seeing("judge, owner gives back", 3, &wanted, |outcomes| {
+    check_giving_back("judge, owner gives back", SOON, &["nothing", "released"]);
+}
+
+/// As above, and the watchdog takes the owner for silent.
+#[test]
+fn who_gives_back_late_is_never_told_dead() {
+    let wanted = ["nothing", "released", "silent"];
+    check_giving_back("judge, late owner gives back", SOON + 1, &wanted);
+}
+
+fn check_giving_back(name: &str, epoch: u64, wanted: &[&str]) {
+    check_seeing(name, 3, wanted, move |outcomes| {
         let (world, live) = World::owned(&[HIGH]);
         let mut watchdog = world.watchdog();
         let child = thread::spawn(move || {
-            let (_, finding) = watchdog.judge(&scan(SOON));
+            let (_, finding) = watchdog.judge(&scan(epoch));
             (finding, watchdog.recorded.get())
         });
         let left = world.cells.give_back(live).expect("the owner's own slot");
         world.set_lock(false);
         let (finding, recorded) = child.join().unwrap();
-        assert_eq!(
-            (recorded, world.cells.verdict.deaths().waiting()),
-            (0, 0),
-            "told dead"
-        );
+        let deaths = world.cells.verdict.deaths().waiting();
+        assert_eq!((recorded, deaths), (0, 0), "told dead");
+        assert_eq!(left, units(&[HIGH]));
         match finding {
             None => outcomes.saw("nothing"),
             Some(finding) => {
-                assert_eq!((finding.verdict, finding.units), (Verdict::Released, left));
-                outcomes.saw("released");
+                assert_eq!(finding.units, left);
+                assert_ne!(finding.verdict, Verdict::Died, "told dead");
+                let released = finding.verdict == Verdict::Released;
+                outcomes.saw(if released { "released" } else { "silent" });
             }
         }
     });

@@ -85,3 +85,8 @@ const EXECUTION: &str = "execution";
 
 /// More atomic accesses than any one execution makes.
 const BRANCHES_MAX: usize = 20_000;
+
+/// For models whose readers have many old values to choose from: the plain pass explores these, the
+/// second pass has none and can afford more switches.
+#[allow(dead_code, reason = "not every crate has such models")]
+pub const WIDE: usize = if cfg!(bumpless_loom_rmw) { 2 } else { 1 };
