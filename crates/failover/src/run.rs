@@ -143,7 +143,13 @@ impl FailoverWatchdog<'_> {
         words.push((doorbell, rung));
         words.extend(stop.map(|stop| (&stop.0, 0)));
         let mut owners = 0;
+        // The kernel wakes one sleeper of a word. A thread that slept on its own process's would take
+        // that wake into death with it.
+        let own = self.table.held_slots();
         for slot in self.table.occupancy().iter() {
+            if own.binary_search(&slot).is_ok() {
+                continue;
+            }
             let Some(cells) = self.table.cells(slot as usize) else {
                 continue;
             };

@@ -154,6 +154,17 @@ impl HeartbeatTable {
         }
     }
 
+    /// The slots that this process has taken through this table, in rising order; none in a fork child.
+    #[must_use]
+    pub fn held_slots(&self) -> Vec<u32> {
+        let Ok(local) = self.local() else {
+            return Vec::new();
+        };
+        let mut slots: Vec<u32> = local.held.iter().map(|handle| handle.slot).collect();
+        slots.sort_unstable();
+        slots
+    }
+
     /// Whether somebody holds the slot's byte lock. Held is no proof of life: a fork child inherits it.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use rustix::io::Errno;
 
+use crate::fork_guard::ForkGuard;
 use crate::locks::our_pid;
 use crate::region::errno;
 
@@ -66,20 +67,23 @@ pub enum IdentityError {
 }
 
 /// The identity of this process. Read from /proc once (about 30 us) and remembered; a fork child
-/// finds its own (one system call tells).
+/// finds its own, also when its pid is its parent's in another namespace.
 ///
 /// # Errors
 /// [`IdentityError`] when /proc is missing, hidden or of another pid namespace.
 pub fn current() -> Result<ProcessIdentity, IdentityError> {
-    static REMEMBERED: Mutex<Option<ProcessIdentity>> = Mutex::new(None);
-    let us = our_pid();
+    static REMEMBERED: Mutex<Option<(ProcessIdentity, ForkGuard)>> = Mutex::new(None);
     // In a fork child the lock may be held for ever by a thread that does not exist there.
     let Ok(mut remembered) = REMEMBERED.try_lock() else {
-        return read_current(us);
+        return read_current(our_pid());
     };
-    match *remembered {
-        Some(identity) if identity.pid == us => Ok(identity),
-        _ => Ok(*remembered.insert(read_current(us)?)),
+    match &*remembered {
+        Some((identity, guard)) if !guard.is_forked() => Ok(*identity),
+        _ => {
+            let identity = read_current(our_pid())?;
+            *remembered = Some((identity, ForkGuard::new()));
+            Ok(identity)
+        }
     }
 }
 

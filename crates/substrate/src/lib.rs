@@ -24,6 +24,8 @@ pub mod seqlock;
 pub mod shared_atomic;
 pub mod sync;
 #[cfg(not(bumpless_loom))]
+pub mod unusual;
+#[cfg(not(bumpless_loom))]
 pub mod view;
 pub mod work;
 

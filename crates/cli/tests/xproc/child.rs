@@ -25,6 +25,8 @@ pub struct Child {
     answers: Lines,
     role: &'static str,
     asked: String,
+    /// The process in the role, when another program started it for us.
+    behind: Option<Pid>,
 }
 
 /// What a child answered.
@@ -40,7 +42,25 @@ impl Child {
     /// This program in `role`.
     pub fn start(role: &'static str, arguments: &[OsString]) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
+        Self::start_by(Command::new(program), role, arguments)
+    }
+
+    /// A member that another program starts, such as one that makes namespaces.
+    pub fn member_through(wrapper: &[&str]) -> Self {
+        let [program, rest @ ..] = wrapper else {
+            panic!("no program");
+        };
         let mut command = Command::new(program);
+        // Such programs complain when what they have started is killed.
+        command.args(rest).stderr(Stdio::null());
+        command.arg(std::env::current_exe().expect("the path of this program"));
+        let mut child = Self::start_by(command, "member", &[]);
+        child.done("idle");
+        child.behind = child.only_child();
+        child
+    }
+
+    fn start_by(mut command: Command, role: &'static str, arguments: &[OsString]) -> Self {
         command.arg(crate::roles::ROLE_ARGUMENT).arg(role);
         command.args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -52,11 +72,25 @@ impl Child {
             process,
             role,
             asked: "to start".to_owned(),
+            behind: None,
         }
+    }
+
+    /// The child of this child, if it has one; of more than one this says nothing.
+    fn only_child(&self) -> Option<Pid> {
+        let pid = self.pid();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.expect("the children of a child of ours");
+        children.trim().parse().ok().and_then(Pid::from_raw)
     }
 
     pub fn pid(&self) -> u32 {
         self.process.id()
+    }
+
+    /// The id of the process in the role, here.
+    pub fn outer_pid(&self) -> i32 {
+        self.behind.unwrap_or(self.id()).as_raw_nonzero().get()
     }
 
     /// Says what to do, and does not wait for the answer.
@@ -111,15 +145,20 @@ impl Child {
         }
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process in the role.
     pub fn signal(&self, signal: Signal) {
-        rustix::process::kill_process(self.id(), signal)
+        rustix::process::kill_process(self.behind.unwrap_or(self.id()), signal)
             .unwrap_or_else(|errno| panic!("send {signal:?} to {}: {errno}", self.name()));
     }
 
     /// SIGKILL. Returns when the process has ended; it stays a zombie until dropped.
     pub fn kill(&self) {
         self.signal(Signal::KILL);
+        self.await_ended();
+    }
+
+    /// Returns when the process has ended.
+    pub fn await_ended(&self) {
         self.await_state(WaitIdOptions::EXITED);
     }
 

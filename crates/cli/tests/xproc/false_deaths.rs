@@ -20,7 +20,7 @@ use crate::lines::Next;
 use crate::roles;
 use crate::scene::Scene;
 
-const PERIOD: Duration = Duration::from_millis(10);
+pub const PERIOD: Duration = Duration::from_millis(10);
 const HEALTHY_GAP: Duration = Duration::from_millis(20);
 const WORKERS: usize = 16;
 
@@ -152,7 +152,7 @@ pub fn starved_machine_kills_nobody(scene: &Scene) {
     scene.note(&said);
 }
 
-fn healthy(scene: &Scene) -> Child {
+pub fn healthy(scene: &Scene) -> Child {
     healthy_in(&scene.table_path())
 }
 
@@ -172,7 +172,7 @@ fn watching_in(table: &Path, grace_epochs: u64) -> Child {
 }
 
 /// Fails when a worker was fenced although it was not late; how many were late.
-fn no_false_death(workers: &mut [Child], watchdog: &mut Child) -> u64 {
+pub fn no_false_death(workers: &mut [Child], watchdog: &mut Child) -> u64 {
     let reported: u64 = watchdog.done("fenced").parse().expect("a number");
     let (mut fenced_healthy, mut late) = (0, 0);
     for worker in workers {
@@ -252,10 +252,13 @@ pub fn healthy_worker(arguments: &[String]) {
     }
 }
 
-/// Runs the watchdog's own loop in one thread, and obeys in another.
+/// Runs the watchdog's own loop in one thread, and obeys in another; counts the workers that it reports.
 pub fn watching_process(arguments: &[String]) {
     let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
     let grace_epochs = roles::number(&arguments[1]) as u64;
+    let period = arguments.get(2).map_or(PERIOD, |milliseconds| {
+        Duration::from_millis(roles::number(milliseconds) as u64)
+    });
     let watchdog = FailoverWatchdog::with_grace(&table, grace_epochs);
     let (stop, fenced) = (Stop::new(), AtomicU64::new(0));
     let (thread_id, started) = mpsc::channel();
@@ -264,10 +267,13 @@ pub fn watching_process(arguments: &[String]) {
             thread_id
                 .send(rustix::thread::gettid())
                 .expect("a listener");
-            watchdog.run(PERIOD, &stop, |report| {
-                for (slot, _) in &report.dead_slots {
+            watchdog.run(period, &stop, |report| {
+                for (slot, snapshot) in &report.dead_slots {
                     // Relaxed: a count on its own.
-                    fenced.fetch_add(1, Ordering::Relaxed);
+                    fenced.fetch_add(
+                        u64::from(snapshot.role == SlotRole::Worker),
+                        Ordering::Relaxed,
+                    );
                     watchdog.clear_dead_bitmap(*slot).expect("the first");
                 }
             });
@@ -280,6 +286,8 @@ pub fn watching_process(arguments: &[String]) {
                 ["thread"] => thread.as_raw_nonzero().to_string(),
                 // Relaxed: a count on its own.
                 ["fenced"] => fenced.load(Ordering::Relaxed).to_string(),
+                // Nothing at all, if it is a standby.
+                ["scan"] => format!("{:?}", watchdog.scan().standing),
                 ["stop", after_ns] => {
                     stop_after_tick(&table, Duration::from_nanos(roles::number(after_ns) as u64));
                     String::new()
@@ -325,7 +333,7 @@ pub fn busy() {
     let _ = commands.next(None);
 }
 
-fn await_scans(table: &HeartbeatTable, scans: u64) {
+pub fn await_scans(table: &HeartbeatTable, scans: u64) {
     let wanted = table.global_epoch() + scans;
     let limit = Duration::from_secs(30);
     await_until(limit, "the watchdog's scans", || {
@@ -333,6 +341,6 @@ fn await_scans(table: &HeartbeatTable, scans: u64) {
     });
 }
 
-fn await_time(time: Duration) {
+pub fn await_time(time: Duration) {
     std::thread::sleep(time);
 }

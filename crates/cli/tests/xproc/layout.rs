@@ -19,6 +19,7 @@ pub const CLAIM: u64 = 0;
 pub const BEAT: u64 = 8;
 pub const WORK: u64 = 16;
 pub const SEQ: u64 = 48;
+pub const KEEPER: u64 = 56;
 
 /// The top bit of a work word.
 pub const FENCED: u64 = 1 << 63;

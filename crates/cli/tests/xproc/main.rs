@@ -13,15 +13,20 @@ mod churn;
 mod death;
 mod false_deaths;
 mod files;
+mod forks;
 mod layout;
 mod leaving;
 mod lines;
+mod matrix;
 mod misuse;
+mod namespaces;
 mod observers;
+mod owners;
 mod rights;
 mod roles;
 mod scene;
 mod silence;
+mod standby;
 mod tally;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +52,10 @@ enum Needs {
     Root,
     /// To mount a file system.
     Mounts,
+    /// To make pid and time namespaces, by `unshare` and `nsenter`.
+    Namespaces,
+    /// Core dumps that are written to the process's folder.
+    CoreFiles,
 }
 
 macro_rules! scenarios {
@@ -67,10 +76,16 @@ const SCENARIOS: &[Scenario] = scenarios![
     4 Nothing silence::stopped_worker_is_fenced_and_cannot_commit,
     6 Nothing silence::units_marked_between_scan_and_acknowledgement_are_never_lost,
     8 Nothing silence::watchdog_killed_half_way_loses_nothing,
+    9 Nothing standby::one_of_two_watchdogs_ticks_and_the_other_takes_over,
     10 Nothing false_deaths::watchdog_that_was_stopped_accuses_nobody,
     11 Nothing false_deaths::starved_machine_kills_nobody,
     12 Nothing death::stop_within_the_grace_is_nothing,
+    13 Nothing forks::a_fork_child_is_no_life_of_its_parent,
+    14 Nothing owners::executing_another_program_is_a_death,
     15 Nothing death::zombie_is_dead,
+    16 Nothing owners::opening_and_closing_the_files_again_is_no_death,
+    17 Namespaces namespaces::a_reused_pid_neither_hides_a_death_nor_kills_the_next,
+    18 Namespaces namespaces::first_processes_of_three_pid_namespaces_are_told_apart,
     19 Nothing misuse::stale_handle_writes_nothing,
     20 Nothing misuse::numbers_out_of_range_are_typed_errors,
     21 Nothing files::what_is_no_table_is_refused_by_name,
@@ -86,11 +101,20 @@ const SCENARIOS: &[Scenario] = scenarios![
     31 Nothing misuse::full_table_names_the_oldest_owners,
     32 Nothing churn::snapshots_of_a_churning_table_are_never_torn,
     33 Root rights::observer_sees_all_and_writes_nothing,
+    34 CoreFiles owners::a_core_dump_delays_the_death_and_doubles_nothing,
+    35 Nothing owners::a_process_lives_on_without_its_first_thread,
+    36 Namespaces namespaces::equal_keeper_threads_of_two_pid_namespaces_are_told_apart,
     37 Nothing leaving::units_of_one_who_leaves_are_handed_back,
     38 Nothing churn::mark_beside_unregister_never_reaches_the_next_owner,
     39 Nothing silence::paused_watchdog_does_not_touch_the_next_owner,
+    40 Namespaces namespaces::a_shifted_clock_proves_no_death,
+    41 Namespaces namespaces::who_dies_claiming_is_replaced_by_its_namesake,
+    42 Nothing forks::a_dropped_table_is_never_written_by_the_kernel,
+    43 Nothing forks::a_fork_child_that_drops_its_copy_takes_nothing,
     44 Nothing death::deaths_found_by_recyclers_are_reported,
     45 Nothing files::reset_of_a_live_table_cuts_the_old_one_off,
+    46 Nothing standby::a_recycled_slot_holds_no_lease,
+    47 Nothing matrix::every_row_of_the_truth_matrix_has_the_wanted_verdict,
 ];
 
 /// What the first failing assertion of a scenario said.
@@ -170,16 +194,20 @@ impl Scenario {
 
 impl Needs {
     /// Why the machine does not have it.
-    fn missing(self) -> Option<&'static str> {
+    fn missing(self) -> Option<String> {
         let is_root = rustix::process::geteuid().is_root();
         match self {
             Self::Nothing => None,
-            Self::Root | Self::Mounts if !is_root => Some("not root"),
+            Self::Root | Self::Mounts | Self::Namespaces if !is_root => Some("not root".to_owned()),
             Self::Root => None,
             Self::Mounts => {
                 let mounts = rustix::mount::fsopen("tmpfs", rustix::mount::FsOpenFlags::empty());
-                mounts.err().map(|_| "may not mount a file system")
+                mounts
+                    .err()
+                    .map(|_| "may not mount a file system".to_owned())
             }
+            Self::Namespaces => namespaces::missing(),
+            Self::CoreFiles => owners::missing(),
         }
     }
 }

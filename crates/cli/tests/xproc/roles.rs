@@ -5,17 +5,19 @@
 
 use std::fmt::Debug;
 use std::process::ExitCode;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
 use bumpless_heartbeat::{Handle, HeartbeatError, HeartbeatTable, Label, Profile};
 
 use bumpless_substrate::region::default_folder;
+use bumpless_substrate::unusual;
 use rustix::fs::Mode;
 use rustix::process::{Gid, Uid};
 
 use crate::lines::{Lines, Next};
-use crate::{churn, false_deaths, files, observers, rights, silence};
+use crate::{churn, false_deaths, files, forks, namespaces, observers, owners, rights, silence};
 
 /// The first argument of a child.
 pub const ROLE_ARGUMENT: &str = "--role";
@@ -24,7 +26,12 @@ pub const ROLE_ARGUMENT: &str = "--role";
 pub fn play(arguments: &[String]) -> ExitCode {
     let (role, rest) = arguments.split_first().expect("a role");
     match role.as_str() {
-        "member" => Member::default().serve(),
+        "member" => Member::serve_beside_the_first_thread(),
+        "executed member" => {
+            answer(&Ok(String::new()));
+            Member::default().serve();
+        }
+        "dropping owner" => forks::dropping_owner(rest),
         "attacher" => files::attacher(),
         "starter" => files::starter(rest),
         "full disk" => rights::full_disk(),
@@ -94,13 +101,33 @@ struct Member {
     watchdog: Option<FailoverWatchdog<'static>>,
     report: ReclaimReport,
     beat_interval: Option<Duration>,
+    /// Ends the process's first thread.
+    first_thread: Option<Sender<()>>,
 }
 
 impl Member {
-    fn serve(mut self) {
+    /// Serves in a second thread, so that the first may end before it.
+    fn serve_beside_the_first_thread() {
+        let (first_thread, serving) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut member = Self {
+                first_thread: Some(first_thread),
+                ..Self::default()
+            };
+            member.serve();
+            std::process::exit(0);
+        });
+        // An error: the member has panicked, and the process ends with this thread's return.
+        if serving.recv().is_ok() {
+            unusual::end_first_thread();
+        }
+    }
+
+    fn serve(&mut self) {
         let mut commands = commands();
         loop {
             match commands.next(self.beat_interval) {
+                Next::Line(line) if line == "leave" => return,
                 Next::Line(line) => {
                     let words: Vec<&str> = line.split(' ').collect();
                     answer(&self.obey(&words));
@@ -147,6 +174,21 @@ impl Member {
             ["mark", units @ ..] => self.each(units, HeartbeatTable::mark_in_flight),
             ["complete", units @ ..] => self.each(units, HeartbeatTable::clear_in_flight),
             ["idle"] => Ok(String::new()),
+            ["register-in-a-thread"] => self.register_in_a_thread(),
+            ["claim", slot] => Ok(namespaces::leave_claiming(self.table(), number(slot))),
+            ["reopen", path, times] => owners::reopen(path, number(times)),
+            ["exec"] => Err(owners::execute_anew().into()),
+            ["dump-core", folder, mebibytes] => owners::dump_core(folder, number(mebibytes)),
+            ["end-first-thread"] => {
+                let first_thread = self.first_thread.as_ref();
+                first_thread.expect("not in a fork child").send(())?;
+                Ok(String::new())
+            }
+            ["fork"] => self.fork(),
+            ["last-pid", pid] => {
+                std::fs::write("/proc/sys/kernel/ns_last_pid", pid)?;
+                Ok(String::new())
+            }
             ["become", user] => become_user(number(user) as u32),
             ["umask", mask] => {
                 rustix::process::umask(Mode::from_raw_mode(number(mask) as u32));
@@ -168,6 +210,15 @@ impl Member {
             }
             ["scan"] => self.scan(),
             ["acknowledge"] => self.acknowledge(),
+            ["verdicts"] => {
+                let slots = self.report.dead_slots.iter().map(|(slot, _)| {
+                    format!(
+                        "{}: {:?} by {}",
+                        slot.slot, slot.verdict, slot.evidence.source
+                    )
+                });
+                Ok(slots.collect::<Vec<_>>().join(", "))
+            }
             other => panic!("no command: {other:?}"),
         }
     }
@@ -186,6 +237,25 @@ impl Member {
         let handle = self.table().register_as(std::process::id(), profile)?;
         self.handles.push(handle);
         Ok(format!("{} {}", handle.slot(), handle.generation()))
+    }
+
+    fn register_in_a_thread(&mut self) -> Reply {
+        let table = self.table();
+        let thread = std::thread::spawn(move || table.register(std::process::id()));
+        let handle = thread.join().expect("no panic")?;
+        self.handles.push(handle);
+        Ok(format!("{} {}", handle.slot(), handle.generation()))
+    }
+
+    /// From here on a fork child serves, which answers with its pid; when its commands end, the parent
+    /// answers with its exit code, and serves again.
+    fn fork(&mut self) -> Reply {
+        let child = unusual::fork_and_run(|| {
+            answer(&Ok(std::process::id().to_string()));
+            self.serve();
+            0
+        })?;
+        Ok(format!("ended {:?}", child.wait()?))
     }
 
     /// Registers until the table is full; how often, and what the table said then.

@@ -21,6 +21,7 @@ mod ofd;
 
 use std::path::Path;
 
+use crate::fork_guard::ForkGuard;
 use crate::region::RegionError;
 
 #[cfg(bumpless_portable)]
@@ -70,6 +71,8 @@ pub struct SlotLocks {
     creation_id: u64,
     capacity: u32,
     opened_by: u32,
+    /// Not the pid: a fork child in a pid namespace of its own may have its parent's.
+    guard: ForkGuard,
 }
 
 /// Our own pid, which the kernel answers and a fork cannot make stale.
@@ -90,6 +93,7 @@ impl SlotLocks {
             creation_id,
             capacity,
             opened_by: our_pid(),
+            guard: ForkGuard::new(),
         }
     }
 
@@ -112,14 +116,13 @@ impl SlotLocks {
     }
 
     fn not_forked(&self) -> Result<(), RegionError> {
-        let us = our_pid();
-        if us == self.opened_by {
+        if !self.guard.is_forked() {
             return Ok(());
         }
         Err(RegionError::Forked {
             path: self.files.path.clone(),
             opened_by: self.opened_by,
-            us,
+            us: our_pid(),
         })
     }
 
@@ -160,7 +163,7 @@ impl Drop for SlotLocks {
     /// Unlocks rather than only closing, so that a fork child which still has the description does
     /// not keep the locks of a region that is properly closed.
     fn drop(&mut self) {
-        if our_pid() == self.opened_by {
+        if !self.guard.is_forked() {
             // Nothing to be done about an error here: the descriptions are closed right after.
             let _ = self.files.detach(self.creation_id);
         }

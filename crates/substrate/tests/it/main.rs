@@ -16,4 +16,5 @@ mod portable;
 mod proof;
 mod replace;
 mod scene;
+mod unusual;
 mod views;
