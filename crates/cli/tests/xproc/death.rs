@@ -1,9 +1,14 @@
-//! Owners that end: killed with and without units, stopped by a debugger, not reaped, one after another.
+//! Owners that end: large ones, killed with and without units, stopped by a debugger, not reaped, one after another.
+
+use std::time::Duration;
 
 use bumpless_failover::{AcknowledgeError, FailoverWatchdog, ReclaimReport, SlotRef, Verdict};
-use bumpless_heartbeat::{Unit, UnitSet};
+use bumpless_heartbeat::{Certificate, Unit, UnitSet};
+use bumpless_substrate::clock::monotonic_ns;
+use rustix::process::Signal;
 
 use crate::child::Child;
+use crate::roles::number;
 use crate::scene::{Scene, table_state};
 
 const GRACE_EPOCHS: u64 = 3;
@@ -101,6 +106,45 @@ pub fn idle_deaths_never_fill_the_table(scene: &Scene) {
         assert!(watchdog.scan().is_empty());
     }
     assert_eq!(acknowledged, WORKERS * ROUNDS);
+}
+
+/// 3.
+pub fn death_of_a_large_worker_is_seen_at_once(scene: &Scene) {
+    const DEATHS: usize = 5;
+    let table = scene.table(64);
+    let watchdog = FailoverWatchdog::with_grace(&table, GRACE_EPOCHS);
+    let _ = watchdog.scan();
+    let mut latencies_us: Vec<u64> = (0..DEATHS)
+        .map(|_| {
+            let mut victim = scene.member();
+            victim.done("touch 1024");
+            let slot_and_generation = victim.done("register");
+            let slot = slot_and_generation.split(' ').next().map_or(0, number);
+            victim.done("mark 5");
+            let cells = table.cells(slot).expect("a slot");
+            let (killed_ns, seen_ns) = std::thread::scope(|scope| {
+                let watcher = scope.spawn(|| {
+                    while cells.slot.certificate() != Certificate::Died {
+                        watchdog.wait_for_change(Duration::from_secs(1));
+                    }
+                    monotonic_ns()
+                });
+                let killed_ns = monotonic_ns();
+                victim.signal(Signal::KILL);
+                (killed_ns, watcher.join().expect("a moment"))
+            });
+            let (slot, _) = scan_until_reported(&watchdog, victim.pid());
+            assert_eq!((slot.verdict, slot.units), (Verdict::Died, units(&[5])));
+            let taken = watchdog.clear_dead_bitmap(slot).expect("the first");
+            assert_eq!(taken.units, slot.units);
+            assert_acknowledged(&watchdog, slot);
+            seen_ns.saturating_sub(killed_ns) / 1_000
+        })
+        .collect();
+    latencies_us.sort_unstable();
+    let p50_us = latencies_us[DEATHS / 2];
+    assert!(p50_us < 10_000, "{latencies_us:?} us");
+    scene.note(&format!("p50 {p50_us} us"));
 }
 
 /// 12.

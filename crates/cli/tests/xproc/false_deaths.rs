@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -26,23 +25,6 @@ const WORKERS: usize = 16;
 
 /// The number of the call in which a watchdog sleeps, on every architecture.
 const FUTEX_WAITV: i64 = 449;
-
-/// 3. The measurement of the tool, with few runs.
-pub fn death_of_a_large_worker_is_seen_at_once(scene: &Scene) {
-    let mut tool = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-    tool.args(["bench", "death", "--rss", "1GiB", "--runs", "3", "--json"]);
-    let output = tool.output().expect("the tool runs");
-    assert!(output.status.success(), "{output:?}");
-    let figures: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let p50_us = |detector: &str| {
-        figures[detector]["seen_us"]["p50"]
-            .as_f64()
-            .expect("a figure")
-    };
-    let (robust, pidfd) = (p50_us("robust"), p50_us("pidfd"));
-    assert!(robust < 10_000.0, "{figures}");
-    scene.note(&format!("p50 {robust:.0} us; by descriptor {pidfd:.0} us"));
-}
 
 /// 10.
 pub fn watchdog_that_was_stopped_accuses_nobody(scene: &Scene) {

@@ -72,7 +72,7 @@ macro_rules! scenarios {
 const SCENARIOS: &[Scenario] = scenarios![
     1 Nothing death::killed_worker_is_reported_dead_and_its_units_once,
     2 Nothing death::idle_deaths_never_fill_the_table,
-    3 Nothing false_deaths::death_of_a_large_worker_is_seen_at_once,
+    3 Nothing death::death_of_a_large_worker_is_seen_at_once,
     4 Nothing silence::stopped_worker_is_fenced_and_cannot_commit,
     6 Nothing silence::units_marked_between_scan_and_acknowledgement_are_never_lost,
     8 Nothing silence::watchdog_killed_half_way_loses_nothing,

@@ -197,6 +197,12 @@ impl Member {
             ["default-folder"] => Ok(default_folder()?.display().to_string()),
             ["tick"] => Ok(self.table().tick_global_epoch()?.to_string()),
             ["count"] => Ok(self.table().iter_live().count().to_string()),
+            ["touch", mebibytes] => {
+                // For the rest of the process's life.
+                let memory = vec![1_u8; number(mebibytes) << 20];
+                std::mem::forget(std::hint::black_box(memory));
+                Ok(String::new())
+            }
             ["see", slot] => Ok(format!("{:?}", self.table().observe(number(slot)))),
             ["watch", grace] => {
                 let grace_epochs = number(grace) as u64;
