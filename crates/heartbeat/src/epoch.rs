@@ -35,12 +35,14 @@ pub struct TableEpoch(u64);
 impl TableEpoch {
     /// The epoch, without the flag.
     #[must_use]
+    #[inline]
     pub const fn epoch(self) -> u64 {
         self.0 & EPOCH_MAX
     }
 
     /// Whether another file has taken the table's place.
     #[must_use]
+    #[inline]
     pub const fn is_superseded(self) -> bool {
         self.0 & SUPERSEDED != 0
     }
@@ -49,6 +51,7 @@ impl TableEpoch {
 impl EpochWord {
     /// The table's epoch now.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> TableEpoch {
         // Relaxed: the value is compared, nothing is read through it.
         TableEpoch(self.word.load(Ordering::Relaxed))
@@ -85,6 +88,7 @@ pub struct Beat(u64);
 impl Beat {
     /// The beat of `generation` at `epoch`.
     #[must_use]
+    #[inline]
     pub const fn new(generation: u32, epoch: u64) -> Self {
         Self((generation as u64) << 48 | (epoch & EPOCH_MAX))
     }
@@ -103,6 +107,7 @@ impl Beat {
 
     /// The epoch of the beat, if `generation` made it.
     #[must_use]
+    #[inline]
     pub const fn epoch_of(self, generation: u32) -> Option<u64> {
         if (self.0 >> 48) as u16 == generation as u16 {
             Some(self.0 & EPOCH_MAX)

@@ -84,12 +84,14 @@ impl Claim {
 
     /// The owner's process id in its own pid namespace.
     #[must_use]
+    #[inline]
     pub const fn pid(self) -> u32 {
         (self.0 >> PID_SHIFT) as u32
     }
 
     /// How often the record has been claimed; 0 only when it never was.
     #[must_use]
+    #[inline]
     pub const fn generation(self) -> u32 {
         (self.0 >> STATE_BITS) as u32 & GENERATION_MAX
     }
@@ -97,6 +99,7 @@ impl Claim {
     /// The state, or `None` when its four bits are none that this version knows: such a record is
     /// quarantined.
     #[must_use]
+    #[inline]
     pub const fn state(self) -> Option<ClaimState> {
         match self.0 & STATE_MASK {
             0 => Some(ClaimState::Free),
@@ -109,6 +112,7 @@ impl Claim {
 
     /// Whether this is the claim of an owner that is registered.
     #[must_use]
+    #[inline]
     pub const fn is_live(self) -> bool {
         matches!(self.state(), Some(ClaimState::Live))
     }
@@ -155,6 +159,7 @@ impl ClaimWord {
     /// A relaxed load with an acquire fence, so that it is also allowed on a read-only mapping. The
     /// fence pairs with the release of [`publish`](Self::publish): who sees LIVE sees the fields.
     #[must_use]
+    #[inline]
     pub fn load(&self) -> Claim {
         // Relaxed: the fence below orders it.
         let bits = self.0.load(Ordering::Relaxed);
@@ -165,6 +170,7 @@ impl ClaimWord {
 
     /// The claim now, with no ordering: a filter, or the second look behind a fence.
     #[must_use]
+    #[inline]
     pub fn peek(&self) -> Claim {
         // Relaxed: what is decided on it is decided by the value alone.
         Claim(self.0.load(Ordering::Relaxed))

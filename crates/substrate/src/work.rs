@@ -63,24 +63,28 @@ impl Work {
 
     /// Which claim of the record the word belongs to.
     #[must_use]
+    #[inline]
     pub const fn generation(self) -> u32 {
         (self.0 >> GENERATION_SHIFT) as u32 & GENERATION_MAX
     }
 
     /// The units in flight, a bit each.
     #[must_use]
+    #[inline]
     pub const fn units(self) -> u32 {
         self.0 as u32
     }
 
     /// Whether the owner has lost the word.
     #[must_use]
+    #[inline]
     pub const fn is_fenced(self) -> bool {
         self.0 & FENCED != 0
     }
 
     /// Whether somebody acknowledged the report of this owner.
     #[must_use]
+    #[inline]
     pub const fn is_acked(self) -> bool {
         self.0 & ACKED != 0
     }
@@ -167,6 +171,7 @@ impl WorkWord {
     /// The word now, ordered before everything that the caller reads afterwards; allowed on a
     /// read-only mapping.
     #[must_use]
+    #[inline]
     pub fn load(&self) -> Work {
         let work = self.peek();
         // Pairs with the Release CAS of `complete`: who sees a unit gone sees its result.
@@ -176,6 +181,7 @@ impl WorkWord {
 
     /// The word now, with no ordering: a filter.
     #[must_use]
+    #[inline]
     pub fn peek(&self) -> Work {
         // Relaxed: a decision on it is confirmed by the CAS that follows, or needs the value alone.
         Work(self.0.load(Ordering::Relaxed))
@@ -200,6 +206,7 @@ impl WorkWord {
     /// # Errors
     /// [`WorkError::Generation`], [`WorkError::Fenced`], [`WorkError::AlreadyMarked`] if one of them
     /// is in flight, [`WorkError::Contended`].
+    #[inline]
     pub fn mark(&self, generation: u32, bits: u32) -> Result<(), WorkError> {
         // Release pairs with the Acquire of `fence`: what the owner wrote about the unit before it
         // marked it is visible to whoever it is handed back to.
@@ -220,6 +227,7 @@ impl WorkWord {
     /// # Errors
     /// [`WorkError::Generation`], [`WorkError::Fenced`] (they belong to the reclaimer),
     /// [`WorkError::NotMarked`] if one of them is not in flight, [`WorkError::Contended`].
+    #[inline]
     pub fn complete(&self, generation: u32, bits: u32) -> Result<(), WorkError> {
         // Release pairs with the Acquire of `fence` and of `load`: the result before its commit.
         self.change(generation, CHANGE_TRIES, Ordering::Release, |work| {
@@ -239,6 +247,7 @@ impl WorkWord {
     ///
     /// # Errors
     /// [`WorkError::Generation`]; [`WorkError::Contended`] after [`FENCE_TRIES`]: the owner lives.
+    #[inline]
     pub fn fence(&self, generation: u32) -> Result<Work, WorkError> {
         // Acquire pairs with the Release of `mark` and `complete`.
         self.change(generation, FENCE_TRIES, Ordering::Acquire, |work| {
