@@ -36,7 +36,7 @@ fn reclaim(world: &World, watchdog: &mut Watchdog, epoch: u64) -> UnitSet {
 #[test]
 fn two_watchdogs_tell_a_death_once_and_hand_back_once() {
     let wanted = ["main takes", "child takes", "main records", "child records"];
-    check_seeing("judge, 2 watchdogs", 2, &wanted, |outcomes| {
+    check_seeing("judge, 2 watchdogs", 3, &wanted, |outcomes| {
         let (world, _dead) = World::owned(&[LOW, HIGH]);
         let (mut first, mut second) = (world.watchdog(), world.watchdog());
         world.bury(1);
@@ -86,7 +86,7 @@ fn a_watchdog_beside_a_recycler_hands_back_what_the_recycler_left() {
         "watchdog records",
         "recycler records",
     ];
-    check_seeing("judge, recycler", 2, &wanted, |outcomes| {
+    check_seeing("judge, recycler", 3, &wanted, |outcomes| {
         let (world, _dead) = World::owned(&[HIGH]);
         let mut watchdog = world.watchdog();
         world.bury(1);
@@ -227,7 +227,7 @@ fn check_giving_back(name: &str, epoch: u64, wanted: &[&str]) {
 #[test]
 fn units_left_behind_are_handed_back_before_the_slot_is_reused() {
     let wanted = ["reused at once", "units left", "owned"];
-    check_seeing("judge, released", 2, &wanted, |outcomes| {
+    check_seeing("judge, released", 3, &wanted, |outcomes| {
         let (world, live) = World::owned(&[LOW, HIGH]);
         let mut watchdog = world.watchdog();
         let registrant = {
@@ -326,7 +326,7 @@ fn a_dead_claimer_is_told_dead_once_and_its_slot_is_taken() {
 fn died_may_follow_silent_without_a_second_hand_back() {
     check_seeing(
         "judge, silent then dead",
-        2,
+        3,
         &["silent", "died"],
         |outcomes| {
             let (world, _live) = World::owned(&[HIGH]);

@@ -83,7 +83,7 @@ fn an_owner_that_has_beaten_is_not_fenced() {
 #[test]
 fn a_late_owner_is_fenced_and_keeps_its_slot() {
     let wanted = ["woken before", "woken after", "slot kept"];
-    check_seeing("judge, late owner", 2, &wanted, |outcomes| {
+    check_seeing("judge, late owner", 3, &wanted, |outcomes| {
         let (world, live) = World::owned(&[LOW]);
         let mut watchdog = world.watchdog();
         let watchdog = thread::spawn(move || {
@@ -169,7 +169,7 @@ fn a_fence_that_loses_is_judged_anew() {
 #[test]
 fn a_half_fence_is_finished_by_the_next_watchdog() {
     let wanted = [DIED, "finished", "never begun", "completed", "handed back"];
-    check_each_death("judge, watchdog dies", 2, &wanted, |outcomes, changes| {
+    check_each_death("judge, watchdog dies", 3, &wanted, |outcomes, changes| {
         let (world, live) = World::owned(&[LOW, HIGH]);
         let (mut first, mut second) = (world.watchdog(), world.watchdog());
         let owner = {

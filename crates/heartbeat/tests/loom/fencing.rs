@@ -46,7 +46,7 @@ impl Job {
 #[test]
 fn each_unit_goes_to_the_owner_or_to_the_reclaimer() {
     let wanted = ["both done", "only marked", "fenced before both"];
-    check_seeing("fence, mark and complete", 2, &wanted, |outcomes| {
+    check_seeing("fence, mark and complete", 3, &wanted, |outcomes| {
         let job = Job::with(&[HIGH]);
         let watchdog = {
             let job = Arc::clone(&job);
@@ -244,7 +244,7 @@ fn a_stale_watchdog_changes_nothing_of_the_next_owner() {
         "ack in time",
         "ack too late",
     ];
-    check_seeing("fence, stale watchdog", 2, &wanted, |outcomes| {
+    check_seeing("fence, stale watchdog", 3, &wanted, |outcomes| {
         let job = Job::with(&[LOW]);
         let shown = job.cells.fence_in_scans();
         job.slot().acknowledge(1, shown);

@@ -14,7 +14,7 @@ use bumpless_substrate::sync::die_before_change;
 use loom::thread;
 
 use crate::cells::{A, B, C, Cells, Obstacle, Owners, first_epoch, named, unit, units};
-use crate::seeing::{DIED, Outcomes, WIDE, check_each_death};
+use crate::seeing::{DIED, Outcomes, check_each_death};
 
 const LOW: u32 = 0;
 const HIGH: u32 = 40;
@@ -40,7 +40,7 @@ fn check_owner_dies(operation: Operation) {
     let wanted = [&[DIED], operation.observed].concat();
     check_each_death(
         &format!("death in {name}, observer"),
-        WIDE,
+        1,
         &wanted,
         move |outcomes, changes| {
             let (cells, live) = (operation.before)();

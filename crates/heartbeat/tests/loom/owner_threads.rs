@@ -43,7 +43,7 @@ fn nothing_that_an_old_handle_does_reaches_the_next_owner() {
         "taken",
         "left to a watchdog",
     ];
-    check_seeing("owner, mark against unregister", 2, &wanted, |outcomes| {
+    check_seeing("owner, mark against unregister", 3, &wanted, |outcomes| {
         let (cells, live) = Cells::owned(&[]);
         let other = {
             let cells = Arc::clone(&cells);
@@ -94,7 +94,7 @@ fn an_old_handle_completes_nothing_of_the_next_owner() {
     ];
     check_seeing(
         "owner, complete against unregister",
-        2,
+        3,
         &wanted,
         |outcomes| {
             let (cells, live) = Cells::owned(&[LOW]);
@@ -221,7 +221,7 @@ fn a_unit_left_behind_is_handed_back_once_whoever_fences() {
     let wanted = ["reused", "not reused yet"];
     check_seeing(
         "owner, unregister against watchdog",
-        2,
+        3,
         &wanted,
         |outcomes| {
             let (cells, live) = Cells::owned(&[LOW, HIGH]);

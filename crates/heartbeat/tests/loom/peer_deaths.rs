@@ -9,7 +9,7 @@ use bumpless_substrate::sync::die_before_change;
 use loom::thread;
 
 use crate::cells::{B, C, Cells, Obstacle, Owners, first_epoch, named, unit, units};
-use crate::seeing::{DIED, WIDE, check_each_death};
+use crate::seeing::{DIED, check_each_death};
 
 const LOW: u32 = 0;
 const HIGH: u32 = 40;
@@ -189,7 +189,7 @@ fn dying_in_recycle_leaves_a_slot_that_an_observer_can_name() {
     ];
     check_each_death(
         "death in recycle, observer",
-        WIDE,
+        1,
         &wanted,
         |outcomes, changes| {
             let (cells, _gone) = Cells::owned(&[]);

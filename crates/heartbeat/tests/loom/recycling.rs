@@ -10,7 +10,7 @@ use bumpless_substrate::sync::{AtomicU64, Ordering};
 use loom::thread;
 
 use crate::cells::{A, B, C, Cells, HandedBack, Obstacle, Owners, first_epoch, named, unit, units};
-use crate::seeing::{WIDE, check_seeing};
+use crate::seeing::check_seeing;
 
 const LOW: u32 = 0;
 const HIGH: u32 = 40;
@@ -71,7 +71,7 @@ fn a_recycler_leaves_units_to_the_watchdog_and_takes_an_empty_slot() {
         "watchdog records",
         "recycler records",
     ];
-    check_seeing("recycle, against watchdog", 2, &wanted, |outcomes| {
+    check_seeing("recycle, against watchdog", 3, &wanted, |outcomes| {
         let (cells, gone) = Cells::owned(&[HIGH]);
         let handed_back = Arc::new(AtomicU64::zeroed());
         let watchdog = {
@@ -179,7 +179,7 @@ fn a_slow_watchdog_hits_nobody_but_the_dead() {
 #[test]
 fn a_dead_claimer_is_recycled_by_one() {
     let wanted = ["main wins", "child wins", "in transition", "the next owner"];
-    check_seeing("recycle, dead claimer", WIDE, &wanted, |outcomes| {
+    check_seeing("recycle, dead claimer", 1, &wanted, |outcomes| {
         let cells = Cells::free();
         let dead = cells.slot.claim(Claim::FREE, A);
         let dead = dead.unwrap();

@@ -15,7 +15,7 @@ use crate::seeing::check_seeing;
 fn of_two_registrants_one_owns_the_slot_alone() {
     check_seeing(
         "register, 2 registrants",
-        2,
+        3,
         &["main wins", "child wins"],
         |outcomes| {
             let cells = Cells::free();
@@ -61,7 +61,7 @@ fn of_two_registrants_one_owns_the_slot_alone() {
 fn of_two_registrants_of_a_slot_given_back_one_owns_it_alone() {
     check_seeing(
         "register, 2 after release",
-        2,
+        3,
         &["main wins", "child wins"],
         |outcomes| {
             let cells = Cells::released();

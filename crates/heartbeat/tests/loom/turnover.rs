@@ -6,7 +6,7 @@ use bumpless_substrate::claim::Claim;
 use loom::thread;
 
 use crate::cells::{A, B, Cells, Owners, check_one_owner, first_epoch, named};
-use crate::seeing::{WIDE, check_seeing};
+use crate::seeing::check_seeing;
 
 /// What A and B do: a last beat, giving back, and B's registration.
 fn turn_over(cells: &Cells, live: Claim) -> Claim {
@@ -27,7 +27,7 @@ fn an_observer_never_sees_a_mix_of_two_owners() {
         "in transition",
         "the next owner",
     ];
-    check_seeing("turnover, observer", WIDE, &wanted, |outcomes| {
+    check_seeing("turnover, observer", 1, &wanted, |outcomes| {
         let (cells, live) = Cells::owned(&[]);
         let observer = {
             let cells = Arc::clone(&cells);

@@ -55,7 +55,8 @@ pub fn check_each_death(
         let deaths = outcomes.count(DIED);
         let (model, seen) = (Arc::clone(&model), Arc::clone(&outcomes));
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(preemptions);
+        // The second pass has no old values to read and can afford one switch more.
+        builder.preemption_bound = Some(preemptions + usize::from(cfg!(bumpless_loom_rmw)));
         builder.max_branches = BRANCHES_MAX;
         builder.check(move || {
             seen.saw(EXECUTION);
@@ -85,8 +86,3 @@ const EXECUTION: &str = "execution";
 
 /// More atomic accesses than any one execution makes.
 const BRANCHES_MAX: usize = 20_000;
-
-/// For models whose readers have many old values to choose from: the plain pass explores these, the
-/// second pass has none and can afford more switches.
-#[allow(dead_code, reason = "not every crate has such models")]
-pub const WIDE: usize = if cfg!(bumpless_loom_rmw) { 2 } else { 1 };

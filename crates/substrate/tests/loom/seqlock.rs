@@ -100,7 +100,7 @@ fn no_reader_takes_a_dead_writers_half_for_a_whole() {
         "after the first",
         "after the second",
     ];
-    check_each_death("seqlock, repair", 2, &wanted, |outcomes, changes| {
+    check_each_death("seqlock, repair", 3, &wanted, |outcomes, changes| {
         let pair = Arc::new(Pair::zeroed());
         pair.write(1);
         let reader = {

@@ -258,7 +258,7 @@ fn a_watchdog_that_dies_leaves_every_unit_to_the_next() {
         "taken by the next",
         "completed",
     ];
-    check_each_death("work, watchdog dies", 2, &wanted, |outcomes, changes| {
+    check_each_death("work, watchdog dies", 3, &wanted, |outcomes, changes| {
         let job = Job::with(UNIT);
         let owner = {
             let job = Arc::clone(&job);
