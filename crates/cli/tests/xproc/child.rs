@@ -186,12 +186,14 @@ impl Child {
     }
 
     fn await_state(&self, state: WaitIdOptions) {
-        let options = state | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let what = format!("{state:?} of {}", self.name());
-        await_until(ANSWER_LIMIT, &what, || {
-            let found = rustix::process::waitid(WaitId::Pid(self.id()), options);
-            found.expect("a child of ours").is_some()
-        });
+        await_until(ANSWER_LIMIT, &what, || self.is_in(state));
+    }
+
+    fn is_in(&self, state: WaitIdOptions) -> bool {
+        let options = state | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let found = rustix::process::waitid(WaitId::Pid(self.id()), options);
+        found.expect("a child of ours").is_some()
     }
 
     fn id(&self) -> Pid {
@@ -205,6 +207,11 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
+        if self.behind.is_some() && !self.is_in(WaitIdOptions::EXITED) {
+            // Whoever started it then reaps it, and ends.
+            self.signal(Signal::KILL);
+            self.await_ended();
+        }
         // Neither fails for a child that was not waited for, ended or not.
         let _ = self.process.kill();
         let _ = self.process.wait();
