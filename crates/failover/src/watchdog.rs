@@ -144,7 +144,7 @@ impl<'t> FailoverWatchdog<'t> {
         self.table
     }
 
-    /// One scan. Cost: three loads per live slot, a system call for the path, and some for suspects.
+    /// One scan. Cost: four loads per live slot, a system call for the path, and some for suspects.
     #[must_use = "what is not acknowledged is reported again"]
     pub fn scan(&self) -> ReclaimReport {
         let mut report = ReclaimReport::default();

@@ -249,7 +249,7 @@ fn sixty_four_processes_that_start_at_once_share_one_region() {
         }
         peer::done();
     }
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let mut peers: Vec<Peer> = (0..64)
         .map(|_| {
             Peer::start(
@@ -295,7 +295,7 @@ fn sixty_four_processes_that_start_at_once_share_one_region() {
 
 #[test]
 fn threads_that_create_remove_and_attach_at_once_never_split_a_region() {
-    let scene = Scene::new();
+    let scene = Scene::in_memory();
     let path = scene.path();
     let rounds = 200;
     std::thread::scope(|scope| {

@@ -208,7 +208,7 @@ fn sixteen_creators_racing_over_a_stale_file_end_up_in_one_region() {
         }
         peer::done();
     }
-    let scene = Scene::new().with_region();
+    let scene = Scene::in_memory().with_region();
     let path = scene.path();
     let mut peers: Vec<Peer> = (0..16)
         .map(|_| {
@@ -273,7 +273,7 @@ fn attached_by_nobody(path: &std::path::Path) -> bool {
 
 #[test]
 fn resets_and_attaches_at_once_always_leave_one_current_region() {
-    let scene = Scene::new().with_region();
+    let scene = Scene::in_memory().with_region();
     let path = scene.path();
     let last: Vec<Region> = std::thread::scope(|scope| {
         let resetting: Vec<_> = (0..3)
