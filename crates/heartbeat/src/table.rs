@@ -185,7 +185,8 @@ impl HeartbeatTable {
 /// The owner's operations.
 impl HeartbeatTable {
     /// Tells the watchdog that the owner of `handle` is alive and not stuck. Never waits; no system
-    /// call, no locked instruction. Cost: five relaxed loads and one relaxed store.
+    /// call, no locked instruction. Cost: three relaxed loads and one store in the table, a load of the
+    /// fork guard, and the bounds check.
     ///
     /// # Errors
     /// [`HeartbeatError::Fenced`]: the units in flight were handed back; unregister, then register
