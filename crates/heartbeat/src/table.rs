@@ -206,6 +206,30 @@ impl HeartbeatTable {
         }
     }
 
+    /// Tells what the next [`beat`](Self::beat) would be told, and stores nothing: for the layers above,
+    /// before they act for the owner of `handle`.
+    ///
+    /// # Errors
+    /// As [`beat`](Self::beat).
+    #[inline]
+    pub fn check(&self, handle: Handle) -> Result<()> {
+        let slot = self.owned(handle)?;
+        let found = slot.peek_claim();
+        if found != handle.live {
+            return Err(self.named(handle, None, SlotError::Stale { found }));
+        }
+        if slot
+            .peek_decision(handle.generation())
+            .is_none_or(|work| work.is_fenced())
+        {
+            return Err(self.named(handle, None, SlotError::Fenced));
+        }
+        if self.epoch().is_superseded() {
+            return Err(self.replaced());
+        }
+        Ok(())
+    }
+
     /// Puts a unit in flight; to be called *before* the unit is taken from wherever it waits. Cost:
     /// one locked CAS.
     ///

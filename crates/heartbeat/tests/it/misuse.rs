@@ -162,3 +162,28 @@ fn a_full_table_names_its_capacity_and_its_owners() {
         "{text}"
     );
 }
+
+#[test]
+fn a_check_tells_what_the_next_beat_would_be_told_and_stores_nothing() {
+    let scene = Scene::new();
+    let table = scene.table(2);
+    let [late, gone] = [(); 2].map(|()| register(&table));
+    let before = scene.bytes();
+    table.check(late).unwrap();
+    assert_eq!(scene.bytes(), before);
+    table.unregister(gone).unwrap();
+    assert_refused!(
+        table.check(gone),
+        HeartbeatError::StaleHandle { slot: 1, .. }
+    );
+    let other = HeartbeatTable::create(scene.path("other"), 2).unwrap();
+    assert_refused!(
+        other.check(late),
+        HeartbeatError::StaleHandle { slot: 0, .. }
+    );
+    let _ = table.cells(0).unwrap().slot.fence(late.generation());
+    assert_refused!(table.check(late), HeartbeatError::Fenced { slot: 0, .. });
+    let next = register(&table);
+    HeartbeatTable::reset(scene.path("table"), 2).unwrap();
+    assert_refused!(table.check(next), HeartbeatError::Superseded { .. });
+}

@@ -151,6 +151,25 @@ fn revive(
     Ok(Some(with_locks(draft, locks)))
 }
 
+pub(crate) fn create_current(
+    path: &Path,
+    format: &Format,
+    capacity: u32,
+    access: Access,
+    init: impl Fn(&Region),
+    is_current: impl Fn(&Region) -> bool,
+    carry: impl Fn(&Region, &Region),
+) -> Result<Region, RegionError> {
+    match create(path, format, capacity, access, &init) {
+        Ok((region, _)) if is_current(&region) => return Ok(region),
+        Ok(_) | Err(RegionError::CapacityDiffers { .. }) => {}
+        Err(e) => return Err(e),
+    }
+    let keep = |old: &Region| old.capacity() == capacity && is_current(old);
+    let (region, _) = replace(path, format, capacity, access, init, carry, keep)?;
+    Ok(region)
+}
+
 pub(crate) fn reset(
     path: &Path,
     format: &Format,
@@ -158,6 +177,20 @@ pub(crate) fn reset(
     access: Access,
     init: impl Fn(&Region),
     carry: impl Fn(&Region, &Region),
+) -> Result<(Region, Option<Region>), RegionError> {
+    replace(path, format, capacity, access, init, carry, |_| false)
+}
+
+/// Replaces what is there, unless it is a region of this start of the machine that is to be kept: then
+/// that is what the caller gets, and no old one.
+fn replace(
+    path: &Path,
+    format: &Format,
+    capacity: u32,
+    access: Access,
+    init: impl Fn(&Region),
+    carry: impl Fn(&Region, &Region),
+    keep: impl Fn(&Region) -> bool,
 ) -> Result<(Region, Option<Region>), RegionError> {
     let region_len = region_len(path, format, capacity)?;
     let site = Site::of(path)?;
@@ -167,9 +200,12 @@ pub(crate) fn reset(
         if !locks.is_current(&site)? {
             return Ok(None);
         }
-        let old = existing(&site, format)?;
-        let creation_id = other_id(&site, old.as_ref())?;
         let boot_id = boot_id(site.path())?;
+        let old = match existing(&site, format)? {
+            Some(old) if old.boot_id() == boot_id && keep(&old) => return Ok(Some((old, None))),
+            old => old,
+        };
+        let creation_id = other_id(&site, old.as_ref())?;
         let facts = Facts {
             capacity,
             region_len,

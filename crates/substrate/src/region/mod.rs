@@ -165,6 +165,25 @@ impl Region {
         create::create(path, format, capacity, access, init)
     }
 
+    /// As [`Region::create`], for a region that belongs to something else: one that is there and is
+    /// not `is_current`, or has another capacity, is replaced as [`Region::reset`] does it. Of several
+    /// who find the same one outdated one replaces it, and the others get its successor: the question
+    /// is asked again under the lock.
+    ///
+    /// # Errors
+    /// As [`Region::reset`], and those of [`Region::attach`] for a file that is no such region.
+    pub fn create_current(
+        path: &Path,
+        format: &Format,
+        capacity: u32,
+        access: Access,
+        init: impl Fn(&Region),
+        is_current: impl Fn(&Region) -> bool,
+        carry: impl Fn(&Region, &Region),
+    ) -> Result<Region, RegionError> {
+        create::create_current(path, format, capacity, access, init, is_current, carry)
+    }
+
     /// Attaches to an existing region for reading and writing.
     ///
     /// # Errors

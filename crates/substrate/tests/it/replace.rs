@@ -349,3 +349,48 @@ fn a_stopped_holder_of_the_replacement_lock_is_named_after_a_bounded_wait() {
     Region::remove(&path).unwrap();
     assert_eq!(scene.names(), [""; 0]);
 }
+
+#[test]
+fn of_many_who_find_a_region_outdated_one_replaces_it_and_all_get_the_same() {
+    let scene = Scene::in_memory();
+    let (old, _) = scene.create();
+    word(&old, 5).store(41, Ordering::Relaxed);
+    let is_current = |region: &Region| word(region, 6).load(Ordering::Relaxed) == 7;
+    let carry = |old: &Region, new: &Region| {
+        let carried = word(old, 5).load(Ordering::Relaxed) + 1;
+        word(new, 5).store(carried, Ordering::Relaxed);
+        word(new, 6).store(7, Ordering::Relaxed);
+    };
+    let open = |capacity| {
+        let path = scene.path();
+        Region::create_current(
+            &path,
+            &TABLE,
+            capacity,
+            Access::Private,
+            fill,
+            is_current,
+            carry,
+        )
+        .unwrap()
+    };
+    let ids: BTreeSet<u64> = std::thread::scope(|scope| {
+        let openers: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| open(CAPACITY).creation_id()))
+            .collect();
+        let ids = openers.into_iter().map(|opener| opener.join().unwrap());
+        ids.collect()
+    });
+    assert_eq!(ids.len(), 1, "one successor");
+    assert!(!ids.contains(&old.creation_id()));
+    let now = open(CAPACITY);
+    assert_eq!(word(&now, 5).load(Ordering::Relaxed), 42, "carried once");
+    let other = open(CAPACITY / 2);
+    assert_eq!(
+        other.capacity(),
+        CAPACITY / 2,
+        "another capacity is outdated too"
+    );
+    assert_eq!(now.path_state().unwrap(), PathState::Superseded);
+    assert_eq!(scene.names(), FILES);
+}
