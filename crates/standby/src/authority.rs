@@ -1,0 +1,135 @@
+//! Who grants epochs: each to one node, once, for good.
+//!
+//! A node wants the next epoch while it is idle, so that a takeover waits for no disk. The driver of the
+//! node passes [`Tick::ballot_wanted`](crate::Tick::ballot_wanted) on to an [`Authority`], and the answer
+//! back as [`Received::Grant`](crate::message::Received::Grant).
+
+use thiserror::Error;
+
+use crate::epoch::{Epoch, NodeId};
+use crate::message::{Action, Grant, Reply, Verdict};
+use crate::persist::{Store, StoreError};
+
+/// Grants epochs.
+pub trait Authority {
+    /// Wants an epoch of `node` above `above`. Asking again while an answer is due changes nothing.
+    fn want(&mut self, node: NodeId, above: Epoch);
+
+    /// The answer, once.
+    fn poll(&mut self) -> Option<Result<Grant, AuthorityError>>;
+}
+
+/// Why no epoch was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
+pub enum AuthorityError {
+    /// It could not be made durable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The counter has ended.
+    #[error("no epoch is left above {above}")]
+    Exhausted {
+        /// The level.
+        above: Epoch,
+    },
+    /// The authority does not answer.
+    #[error("the authority does not answer: {0}")]
+    Unreachable(String),
+}
+
+/// A file of the node's own: the counter of the last epoch that it was granted.
+///
+/// Epochs of two nodes differ by their owner, so no node needs to see the other's file. It cannot know
+/// whether the partner drives, so it never lets a node start alone.
+#[derive(Debug)]
+pub struct LocalFile<S> {
+    store: S,
+    answer: Option<Result<Grant, AuthorityError>>,
+}
+
+impl<S: Store> LocalFile<S> {
+    /// The authority over this store.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            answer: None,
+        }
+    }
+
+    fn grant(&mut self, node: NodeId, above: Epoch) -> Result<Grant, AuthorityError> {
+        let counter = match self.store.load()? {
+            None => 0,
+            Some(bytes) => {
+                let counter: [u8; 8] = bytes
+                    .as_slice()
+                    .try_into()
+                    .map_err(|_| StoreError::malformed(&bytes, 8))?;
+                u64::from_le_bytes(counter)
+            }
+        };
+        let epoch = above
+            .next(counter, node)
+            .ok_or(AuthorityError::Exhausted { above })?;
+        self.store.save(&epoch.counter().to_le_bytes())?;
+        Ok(Grant {
+            epoch,
+            idle_ns: None,
+        })
+    }
+}
+
+impl<S: Store> Authority for LocalFile<S> {
+    fn want(&mut self, node: NodeId, above: Epoch) {
+        if self.answer.is_none() {
+            self.answer = Some(self.grant(node, above));
+        }
+    }
+
+    fn poll(&mut self) -> Option<Result<Grant, AuthorityError>> {
+        self.answer.take()
+    }
+}
+
+/// The actuator as the authority: the default for a pair, as it must remember the level anyway.
+///
+/// The nodes need no disk, and a node alone may start the plant when the actuator knows of no output for
+/// a whole timeout.
+#[derive(Debug, Default)]
+pub struct Witness {
+    wanted: Option<Epoch>,
+    answer: Option<Result<Grant, AuthorityError>>,
+}
+
+impl Witness {
+    /// The request to send now, as an action with the epoch to exceed; again at each call until answered.
+    #[must_use]
+    pub fn request<V>(&self) -> Option<(Epoch, Action<V>)> {
+        Some((self.wanted?, Action::Reserve))
+    }
+
+    /// Hands a reply of the actuator over; one that grants nothing is ignored.
+    pub fn receive(&mut self, reply: &Reply) {
+        let Some(above) = self.wanted else { return };
+        if let Verdict::Granted { epoch, idle_ns } = reply.verdict
+            && epoch.owner() == reply.node
+            && epoch > above
+        {
+            self.wanted = None;
+            self.answer = Some(Ok(Grant {
+                epoch,
+                idle_ns: Some(idle_ns),
+            }));
+        }
+    }
+}
+
+impl Authority for Witness {
+    fn want(&mut self, _: NodeId, above: Epoch) {
+        if self.answer.is_none() {
+            self.wanted = Some(above);
+        }
+    }
+
+    fn poll(&mut self) -> Option<Result<Grant, AuthorityError>> {
+        self.answer.take()
+    }
+}

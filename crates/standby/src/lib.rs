@@ -1,0 +1,22 @@
+//! Layer 3 of bumpless: a hot-standby pair.
+//!
+//! Two nodes run the same control loop. The primary drives the actuator and sends its state every cycle;
+//! the standby follows, and takes over when the primary falls silent. The protocol reads no clock, no
+//! file and no socket: time, what arrived and what is durable are arguments of [`Node::tick`].
+#![forbid(unsafe_code)]
+
+pub mod actuator;
+pub mod authority;
+pub mod checkpoint;
+pub mod config;
+pub mod epoch;
+pub mod event;
+pub mod message;
+pub mod persist;
+mod unhashed;
+
+pub use actuator::{Actuator, ActuatorConfig};
+pub use checkpoint::{Checkpoint, CheckpointError, Controller};
+pub use config::{Config, ConfigError, Mode};
+pub use epoch::{Epoch, NodeId};
+pub use unhashed::Unhashed;
