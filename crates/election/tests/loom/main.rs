@@ -1,0 +1,2 @@
+//! Models of the seat and of claims.
+#![cfg(bumpless_loom)]
