@@ -13,6 +13,7 @@ pub mod epoch;
 pub mod event;
 pub mod message;
 pub mod persist;
+pub mod transfer;
 mod unhashed;
 
 pub use actuator::{Actuator, ActuatorConfig};
