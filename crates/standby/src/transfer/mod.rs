@@ -23,9 +23,10 @@
 //!   without its full state: it never displaces the full state that it waits for.
 //! - A higher epoch ends every set of a lower one.
 //!
-//! So, if no part is lost and the parts of one state come with gaps of at most `PATIENCE_CYCLES` cycles,
-//! at least one state gets through for each one that is begun and finished, and the wait is the time of
-//! one state on the path, not more. If parts are lost, the wait is longer by `PATIENCE_CYCLES` per try.
+//! So, if no part is lost and no two parts of a state come more than `PATIENCE_CYCLES` cycles apart, the
+//! oldest set always becomes complete, and from one state that comes out to the next it takes at most the
+//! time from the first part of a state to its last. A lost part costs `PATIENCE_CYCLES` cycles more, and
+//! only where the sets mix: on a path that keeps their order the next set comes out by itself.
 
 mod assembly;
 mod delta;

@@ -197,7 +197,7 @@ impl Receiver {
         let wanted_len = left.map(|left| left.min(self.part_len_max) as usize);
         // Only the one part of an empty whole is empty.
         let is_empty_piece = part.bytes.is_empty() && part.total_len > 0;
-        if part.offset % self.part_len_max != 0
+        if !part.offset.is_multiple_of(self.part_len_max)
             || wanted_len != Some(part.bytes.len())
             || is_empty_piece
         {

@@ -1,1 +1,4 @@
 //! The public interface.
+
+mod transfer;
+mod transfer_random;
