@@ -75,6 +75,8 @@ pub struct Config {
     pub probe_cycles: u32,
     /// Further than this above the known level, an epoch is not believed.
     pub epoch_jump_max: u64,
+    /// Independent ways to the partner: 1 or 2.
+    pub paths: u8,
     /// Cycles of silence after which a path counts as broken.
     pub path_silent_max: u32,
     /// A standby whose inputs differ for two cycles is disqualified, not only alarmed.
@@ -87,8 +89,8 @@ pub struct Config {
     pub switch_test: Option<SwitchTest>,
     /// So many cycles may a switch-over take before the primary keeps the role.
     pub switch_over_cycles: u32,
-    /// What is too often.
-    pub flap_budget: FlapBudget,
+    /// What is too often; `None`: nothing is.
+    pub flap_budget: Option<FlapBudget>,
 }
 
 impl Config {
@@ -112,17 +114,18 @@ impl Config {
             history_cycles: 16,
             probe_cycles: 1,
             epoch_jump_max: 1024,
+            paths: 1,
             path_silent_max: 8,
             input_mismatch_disqualifies: false,
             preferred: false,
             preempt: None,
             switch_test: None,
             switch_over_cycles: 10,
-            flap_budget: FlapBudget {
+            flap_budget: Some(FlapBudget {
                 promotions: 8,
                 window_ns: 3_600_000_000_000,
                 hold_off_cycles: 10,
-            },
+            }),
         }
     }
 
@@ -130,6 +133,20 @@ impl Config {
     #[must_use]
     pub const fn timeout_ns(&self) -> u64 {
         self.period_ns.saturating_mul(self.miss_limit as u64)
+    }
+
+    /// Cycles without a complete checkpoint after which a standby's state is too old to go on from.
+    #[must_use]
+    pub(crate) const fn stale_cycles(&self) -> u32 {
+        self.full_every
+            .saturating_mul(2)
+            .saturating_add(self.history_cycles)
+    }
+
+    /// Cycles without an answer of the actuator that a standby bears.
+    #[must_use]
+    pub(crate) const fn unanswered_max(&self) -> u32 {
+        self.probe_cycles.saturating_add(self.path_silent_max)
     }
 
     /// Everything that cannot work, found before it is tried.
@@ -173,17 +190,18 @@ impl Config {
         )?;
         at_most("history_cycles", self.history_cycles.into(), 4096)?;
         at_least("epoch_jump_max", self.epoch_jump_max, 2)?;
+        at_least("paths", self.paths.into(), 1)?;
+        at_most("paths", self.paths.into(), 2)?;
         at_least(
             "path_silent_max",
             self.path_silent_max.into(),
             self.miss_limit.into(),
         )?;
         at_least("switch_over_cycles", self.switch_over_cycles.into(), 3)?;
-        at_least(
-            "flap_budget.promotions",
-            self.flap_budget.promotions.into(),
-            1,
-        )?;
+        if let Some(budget) = self.flap_budget {
+            at_least("flap_budget.promotions", budget.promotions.into(), 1)?;
+            at_most("flap_budget.promotions", budget.promotions.into(), 256)?;
+        }
         if let Some(test) = self.switch_test {
             at_least("switch_test.dwell_cycles", test.dwell_cycles.into(), 3)?;
             let shortest_ns = self.period_ns.saturating_mul(
