@@ -33,6 +33,43 @@ pub struct DeathArguments {
     pub json: bool,
 }
 
+/// Round trip between two processes over a barrier, beside that over a bare futex word.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+futex    one process writes a word in shared memory and wakes the other, which does the same
+barrier  one epoch of a barrier with two members: each has heard of the other before it goes on
+
+Both in turn between the same two processes, a block of round trips each; the figures are of blocks.")]
+pub struct BarrierArguments {
+    /// Round trips in one block
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rounds: u32,
+
+    /// Blocks of each kind
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub blocks: u32,
+
+    /// Print one line of JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the other process of a barrier's measurement is told.
+#[derive(Debug, Clone, Args)]
+pub struct PeerArguments {
+    /// The heartbeat table
+    #[arg(long)]
+    pub table: PathBuf,
+
+    /// Round trips in one block
+    #[arg(long)]
+    pub rounds: u32,
+
+    /// Blocks of each kind
+    #[arg(long)]
+    pub blocks: u32,
+}
+
 /// What a child of a measurement is told.
 #[derive(Debug, Clone, Args)]
 pub struct RoleArguments {

@@ -28,7 +28,7 @@ use super::detector::{
     Detector, GRACE_EPOCHS, GRACE_FOR_EVER_EPOCHS, PERIOD, Sighting, watch_by_loop, watch_by_pidfd,
 };
 use super::error::BenchError;
-use super::figures::{DeathFigures, DetectorFigures, Spread};
+use super::figures::{DeathFigures, DetectorFigures, Spread, load};
 use crate::signals::Signals;
 
 /// How long a hand-back is awaited.
@@ -340,11 +340,4 @@ fn figures(latencies: &[Latency]) -> DetectorFigures {
         seen_us: Spread::of_ns(latencies.iter().map(|latency| latency.seen_ns)),
         handed_back_us: Spread::of_ns(latencies.iter().map(|latency| latency.handed_back_ns)),
     }
-}
-
-/// What else the machine was doing: its load average over a minute, in words.
-fn load() -> String {
-    let averages = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let minute = averages.split(' ').next().filter(|word| !word.is_empty());
-    minute.unwrap_or("unknown").to_owned()
 }

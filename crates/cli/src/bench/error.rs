@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use bumpless_barrier::BarrierError;
 use bumpless_failover::AcknowledgeError;
 use bumpless_heartbeat::HeartbeatError;
 use bumpless_substrate::guard::GuardError;
@@ -15,6 +16,17 @@ pub enum BenchError {
     /// The heartbeat table.
     #[error(transparent)]
     Table(#[from] HeartbeatError),
+    /// The barrier.
+    #[error(transparent)]
+    Barrier(#[from] BarrierError),
+    /// The other process of a measurement does not answer.
+    #[error("block {block}: the other process is gone, or did not answer within {limit:?}")]
+    NoAnswer {
+        /// Which block.
+        block: u32,
+        /// How long it was awaited.
+        limit: Duration,
+    },
     /// The folder for the table.
     #[error(transparent)]
     Folder(#[from] RegionError),

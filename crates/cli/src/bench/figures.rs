@@ -80,6 +80,58 @@ impl DeathFigures {
     }
 }
 
+/// What else the machine was doing: its load average over a minute, in words.
+pub fn load() -> String {
+    let averages = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let minute = averages.split(' ').next().filter(|word| !word.is_empty());
+    minute.unwrap_or("unknown").to_owned()
+}
+
+/// What `bench barrier` found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BarrierFigures {
+    /// Round trips in one block.
+    pub rounds: u32,
+    /// Blocks of each kind.
+    pub blocks: u32,
+    /// One round trip over a bare futex word, in microseconds, the mean of each block.
+    pub futex_us: Spread,
+    /// One epoch of the barrier, in microseconds, the mean of each block.
+    pub barrier_us: Spread,
+    /// The middle one of the barrier's blocks over that of the word's.
+    pub ratio: f64,
+}
+
+impl BarrierFigures {
+    /// Of the blocks' means, in nanoseconds.
+    pub fn new(rounds: u32, futex_ns: &[u64], barrier_ns: &[u64]) -> Self {
+        let futex_us = Spread::of_ns(futex_ns.iter().copied());
+        let barrier_us = Spread::of_ns(barrier_ns.iter().copied());
+        Self {
+            rounds,
+            blocks: futex_ns.len() as u32,
+            futex_us,
+            barrier_us,
+            ratio: barrier_us.p50 / futex_us.p50,
+        }
+    }
+
+    /// The figures for people; `load` is what the machine was doing else.
+    pub fn table(&self, load: &str) -> String {
+        let Self { rounds, blocks, .. } = self;
+        let mut text = format!(
+            "Round trip of two processes, in microseconds: {blocks} blocks of {rounds} each, load {load}\n\
+             {:10}{:>9}{:>9}{:>9}\n",
+            "", "min", "p50", "p99"
+        );
+        for (name, spread) in [("futex", self.futex_us), ("barrier", self.barrier_us)] {
+            let Spread { min, p50, p99 } = spread;
+            text += &format!("{name:10}{min:>9.2}{p50:>9.2}{p99:>9.2}\n");
+        }
+        text + &format!("barrier / futex, p50: {:.2}\n", self.ratio)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

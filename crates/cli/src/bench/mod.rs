@@ -4,6 +4,7 @@
 //! with the measurement. Exit code 0 with the figures, 1 with what went wrong, 130 after a signal.
 
 mod args;
+mod barrier;
 mod children;
 mod death;
 mod detector;
@@ -15,8 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-pub use args::DeathArguments;
-use args::RoleArguments;
+use args::{BarrierArguments, DeathArguments, PeerArguments, RoleArguments};
 use error::BenchError;
 
 use crate::signals::INTERRUPTED;
@@ -31,6 +31,9 @@ pub struct BenchArguments {
 #[derive(Debug, Subcommand)]
 enum What {
     Death(DeathArguments),
+    Barrier(BarrierArguments),
+    #[command(hide = true)]
+    BarrierPeer(PeerArguments),
     #[command(hide = true)]
     Role(RoleArguments),
 }
@@ -39,6 +42,8 @@ enum What {
 pub fn run(arguments: &BenchArguments) -> ExitCode {
     let done = match &arguments.what {
         What::Death(arguments) => death::run(arguments),
+        What::Barrier(arguments) => barrier::run(arguments),
+        What::BarrierPeer(arguments) => barrier::play_peer(arguments),
         What::Role(arguments) => roles::play(arguments),
     };
     match done {

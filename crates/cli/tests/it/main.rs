@@ -1,5 +1,6 @@
 //! The tool, run as a user runs it: the real binary, real processes, real files.
 
+mod bench_barrier;
 mod bench_death;
 mod chaos;
 mod command;
