@@ -1,4 +1,4 @@
-//! The portable tier: the tests of the three lower crates without robust list, pidfd and byte locks.
+//! The portable tier: the tests of the lower crates without robust list, pidfd and byte locks.
 
 use crate::child::Child;
 use crate::libtest::Count;
@@ -7,10 +7,11 @@ use crate::workspace::Workspace;
 use crate::{Outcome, cargo};
 
 /// The packages that have a portable tier.
-const PACKAGES: [&str; 3] = [
+const PACKAGES: [&str; 4] = [
     "bumpless-substrate",
     "bumpless-heartbeat",
     "bumpless-failover",
+    "bumpless-election",
 ];
 
 /// Runs them under the cfg, in a target folder of their own: another cfg is another build.
