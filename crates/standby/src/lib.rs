@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod epoch;
 pub mod event;
+pub mod frame;
 pub mod message;
 pub mod node;
 pub mod persist;

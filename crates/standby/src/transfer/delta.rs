@@ -19,32 +19,39 @@ pub fn encode(base: &[u8], state: &[u8]) -> Option<Vec<u8>> {
     if base.len() != state.len() {
         return None;
     }
+    let (old_words, old_tail) = base.as_chunks::<WORD_LEN>();
+    let (new_words, new_tail) = state.as_chunks::<WORD_LEN>();
+    let differing_words = old_words
+        .iter()
+        .zip(new_words)
+        .enumerate()
+        .filter(|(_, (old, new))| old != new)
+        .map(|(index, _)| index * WORD_LEN..(index + 1) * WORD_LEN);
+    let tail = state.len() - new_tail.len()..state.len();
+    let differing = differing_words.chain((old_tail != new_tail).then_some(tail));
+
     let mut delta = Vec::new();
-    // The run that still grows: where it starts and ends in the state.
+    // The run that still grows.
     let mut run = 0..0;
-    let words = base.chunks(WORD_LEN).zip(state.chunks(WORD_LEN));
-    for (index, (old, new)) in words.enumerate() {
-        if old == new {
-            continue;
-        }
-        let (start, end) = (index * WORD_LEN, index * WORD_LEN + new.len());
+    for range in differing {
         // One unchanged word costs as much as the header of a new run.
-        if run.is_empty() || start > run.end + RUN_HEADER_LEN {
+        if run.is_empty() || range.start > run.end + RUN_HEADER_LEN {
             push_run(&mut delta, state, run)?;
-            run = start..end;
+            run = range;
         } else {
-            run.end = end;
+            run.end = range.end;
         }
         if delta.len() + RUN_HEADER_LEN + run.len() >= state.len() {
             return None;
         }
     }
     push_run(&mut delta, state, run)?;
-    (delta.len() < state.len() || state.is_empty()).then_some(delta)
+    Some(delta)
 }
 
 fn push_run(delta: &mut Vec<u8>, state: &[u8], run: std::ops::Range<usize>) -> Option<()> {
     if !run.is_empty() {
+        delta.reserve(RUN_HEADER_LEN + run.len());
         delta.extend_from_slice(&u32::try_from(run.start).ok()?.to_le_bytes());
         delta.extend_from_slice(&u32::try_from(run.len()).ok()?.to_le_bytes());
         delta.extend_from_slice(state.get(run)?);
