@@ -2,7 +2,7 @@
 //!
 //! Contract: whatever the bytes, no call panics, spins, or leaves the mapping; errors are values.
 //!
-//! `cargo +nightly fuzz run attach -- -max_total_time=60`, the same with `every_call`.
+//! `cargo +nightly fuzz run attach -- -max_total_time=60`, the same with `every_call`, `frame`, `parts`.
 #![forbid(unsafe_code)]
 
 use std::io::{Seek, SeekFrom, Write};
@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 use bumpless_failover::FailoverWatchdog;
 use bumpless_heartbeat::{HeartbeatTable, Label, SlotRole, Unit};
+use bumpless_standby::frame::{self, Frame};
+use bumpless_standby::message::Part;
+use bumpless_standby::transfer::Receiver;
+use bumpless_standby::{Epoch, NodeId};
 use bumpless_substrate::shared_atomic::{SharedAtomicBool, SharedAtomicU32, SharedAtomicU64};
 use tempfile::TempDir;
 
@@ -117,4 +121,62 @@ fn exercise(table: &HeartbeatTable) {
         let _ = table.unregister(handle);
         let _ = table.beat(handle);
     }
+}
+
+/// Reads one datagram as it is, and again with its length and CRC made right. What is accepted has this
+/// encoding and no other.
+pub fn frame(bytes: &[u8]) {
+    check_one_encoding(bytes);
+    check_one_encoding(&sealed(bytes));
+}
+
+/// Reads the bytes as a row of datagrams, each behind its length in one byte and made right, and hands
+/// their parts to a receiver. What comes out has the digest that was told.
+pub fn parts(mut bytes: &[u8]) {
+    let mut receiver = Receiver::new(256, 16);
+    while let Some((len, rest)) = bytes.split_first() {
+        let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*len)));
+        bytes = rest;
+        let (epoch, seq, part): (Epoch, u64, Part) = match frame::decode::<f64>(&sealed(datagram)) {
+            Ok(Frame::Fragment(fragment)) => (fragment.epoch, fragment.seq, fragment.part),
+            Ok(Frame::Heartbeat(heartbeat)) => match heartbeat.part {
+                Some(part) => (heartbeat.epoch, heartbeat.seq, part),
+                None => continue,
+            },
+            _ => continue,
+        };
+        // Few epochs, so that parts meet.
+        let epoch = Epoch::new(epoch.counter() % 2, NodeId(0));
+        if let Ok(Some(complete)) = receiver.accept(epoch, seq % 16, &part) {
+            assert!(complete.bytes.len() <= 256);
+            assert_eq!(crc32c::crc32c(&complete.bytes), complete.digest);
+        }
+        let _ = receiver.needs_full();
+    }
+}
+
+fn check_one_encoding(bytes: &[u8]) {
+    let mut again = Vec::new();
+    match frame::decode::<f64>(bytes) {
+        Ok(Frame::Heartbeat(heartbeat)) => frame::encode_heartbeat(&heartbeat, &mut again),
+        Ok(Frame::Fragment(fragment)) => frame::encode_fragment(&fragment, &mut again),
+        Ok(Frame::Request(request)) => frame::encode_request(&request, &mut again),
+        Ok(Frame::Reply(reply)) => frame::encode_reply(&reply, &mut again),
+        Err(_) => return,
+    }
+    assert_eq!(again, bytes);
+}
+
+/// The bytes as a frame of this version: mark, version, length and CRC made right.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    const HEADER_LEN: usize = 48;
+    let mut sealed = bytes.to_vec();
+    sealed.resize(sealed.len().max(HEADER_LEN), 0);
+    let payload_len = (sealed.len() - HEADER_LEN) as u32;
+    sealed[..4].copy_from_slice(b"BLSB");
+    sealed[4..6].copy_from_slice(&frame::VERSION.to_le_bytes());
+    sealed[44..48].copy_from_slice(&payload_len.to_le_bytes());
+    let crc = crc32c::crc32c(&sealed);
+    sealed.extend_from_slice(&crc.to_le_bytes());
+    sealed
 }

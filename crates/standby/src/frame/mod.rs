@@ -145,11 +145,9 @@ pub fn encode_reply(reply: &Reply, bytes: &mut Vec<u8>) {
 /// Cost: one pass over the bytes; a part of a state is copied, nothing else is allocated.
 pub fn decode<V: Value>(bytes: &[u8]) -> Result<Frame<V>, FrameError> {
     let (head, payload) = Head::open(bytes)?;
-    if head.flags != 0 && head.kind != HEARTBEAT {
-        return Err(unknown("flags", head.flags));
-    }
     match head.kind {
         HEARTBEAT => node::decode_heartbeat(&head, payload).map(Frame::Heartbeat),
+        FRAGMENT | REQUEST | REPLY if head.flags != 0 => Err(unknown("flags", head.flags)),
         FRAGMENT => node::decode_fragment(&head, payload).map(Frame::Fragment),
         REQUEST => actuator::decode_request(&head, payload).map(Frame::Request),
         REPLY => actuator::decode_reply(&head, payload).map(Frame::Reply),

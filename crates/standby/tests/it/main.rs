@@ -1,4 +1,7 @@
 //! The public interface.
 
+mod frame;
+mod frame_random;
+mod golden;
 mod transfer;
 mod transfer_random;
