@@ -15,6 +15,7 @@ pub mod frame;
 pub mod message;
 pub mod node;
 pub mod persist;
+pub mod plain;
 pub mod transfer;
 mod unhashed;
 
