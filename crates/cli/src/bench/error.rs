@@ -33,6 +33,12 @@ pub enum BenchError {
     /// A child could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// The settings of a standby pair.
+    #[error(transparent)]
+    Standby(#[from] bumpless_standby::ConfigError),
+    /// What a standby pair keeps.
+    #[error(transparent)]
+    Store(#[from] bumpless_standby::persist::StoreError),
     /// A hand-back could not be acknowledged.
     #[error(transparent)]
     Acknowledge(#[from] AcknowledgeError),

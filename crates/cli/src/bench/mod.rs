@@ -11,6 +11,7 @@ mod detector;
 mod error;
 mod figures;
 mod roles;
+mod tick;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ enum What {
     Barrier(BarrierArguments),
     #[command(hide = true)]
     BarrierPeer(PeerArguments),
+    Tick(tick::TickArguments),
     #[command(hide = true)]
     Role(RoleArguments),
 }
@@ -44,6 +46,7 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
         What::Death(arguments) => death::run(arguments),
         What::Barrier(arguments) => barrier::run(arguments),
         What::BarrierPeer(arguments) => barrier::play_peer(arguments),
+        What::Tick(arguments) => tick::run(arguments),
         What::Role(arguments) => roles::play(arguments),
     };
     match done {
