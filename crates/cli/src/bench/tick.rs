@@ -62,9 +62,11 @@ impl Checkpoint for Loop {
     }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
-        for value in self.0 {
-            bytes.extend_from_slice(&value.to_le_bytes());
+        let mut encoded = [0; 64];
+        for (chunk, value) in encoded.as_chunks_mut::<8>().0.iter_mut().zip(self.0) {
+            *chunk = value.to_le_bytes();
         }
+        bytes.extend_from_slice(&encoded);
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<Self, CheckpointError> {

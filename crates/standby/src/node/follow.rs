@@ -28,7 +28,7 @@ impl<C: Controller> Node<C> {
         }
     }
 
-    pub(super) fn follow(&mut self, now: &Now, heard: &Heard, events: &mut Vec<Event>) {
+    pub(super) fn follow(&mut self, now: &Now, heard: &Heard<'_>, events: &mut Vec<Event>) {
         if self.is_owner() || self.standing == Standing::Maintenance {
             return;
         }
@@ -39,7 +39,7 @@ impl<C: Controller> Node<C> {
         self.stand(standing, now, events);
     }
 
-    fn compare_input(&mut self, heard: &Heard, events: &mut Vec<Event>) {
+    fn compare_input(&mut self, heard: &Heard<'_>, events: &mut Vec<Event>) {
         let Some((cycle, digest)) = heard.input else {
             return;
         };
@@ -54,7 +54,7 @@ impl<C: Controller> Node<C> {
         self.condition.0.set(Alarm::InputMismatch, differ, events);
     }
 
-    fn adopt(&mut self, now: &Now, heard: &Heard, events: &mut Vec<Event>) {
+    fn adopt(&mut self, now: &Now, heard: &Heard<'_>, events: &mut Vec<Event>) {
         let Some(complete) = &heard.complete else {
             return;
         };
@@ -71,7 +71,13 @@ impl<C: Controller> Node<C> {
         }
         let same_epoch = self.shadow.adopted().0 == complete.epoch;
         let compared = self.shadow.compare_state(complete.seq, complete.digest);
-        match self.shadow.adopt(complete, now.cycle, mode == Mode::Hot) {
+        let adopted = if compared == Compared::Equal {
+            self.shadow.confirm(complete);
+            Ok(())
+        } else {
+            self.shadow.adopt(complete, now.cycle, mode == Mode::Hot)
+        };
+        match adopted {
             Ok(()) => {
                 self.adopted_ago_cycles = 0;
                 self.checkpoint_is_bad = false;
@@ -106,7 +112,7 @@ impl<C: Controller> Node<C> {
         }
     }
 
-    fn standing_now(&self, heard: &Heard) -> Standing {
+    fn standing_now(&self, heard: &Heard<'_>) -> Standing {
         if self.disqualification().is_some() {
             return Standing::Disqualified;
         }

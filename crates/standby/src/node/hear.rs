@@ -16,11 +16,11 @@ use crate::transfer::Complete;
 
 /// What of all that the rest of the tick needs.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct Heard<'m> {
     /// The followed primary lives.
     pub primary: bool,
     /// A state that came complete, not yet judged.
-    pub complete: Option<Complete>,
+    pub complete: Option<Complete<'m>>,
     /// Two different states of one cycle: neither is adopted.
     pub is_disputed: bool,
     /// The primary asks for this.
@@ -32,12 +32,12 @@ pub struct Heard {
 }
 
 impl<C: Controller> Node<C> {
-    pub(super) fn hear(
+    pub(super) fn hear<'m>(
         &mut self,
         now: &Now,
-        received: &[Received],
+        received: &'m [Received],
         events: &mut Vec<Event>,
-    ) -> Heard {
+    ) -> Heard<'m> {
         let mut heard = Heard::default();
         for message in received {
             match message {
@@ -61,12 +61,12 @@ impl<C: Controller> Node<C> {
         heard
     }
 
-    fn hear_heartbeat(
+    fn hear_heartbeat<'m>(
         &mut self,
         now: &Now,
         path: u8,
-        heartbeat: &Heartbeat,
-        heard: &mut Heard,
+        heartbeat: &'m Heartbeat,
+        heard: &mut Heard<'m>,
         events: &mut Vec<Event>,
     ) {
         let config = &self.config.0;
@@ -124,11 +124,11 @@ impl<C: Controller> Node<C> {
         }
     }
 
-    fn hear_primary(
+    fn hear_primary<'m>(
         &mut self,
         now: &Now,
-        heartbeat: &Heartbeat,
-        heard: &mut Heard,
+        heartbeat: &'m Heartbeat,
+        heard: &mut Heard<'m>,
         events: &mut Vec<Event>,
     ) {
         if self.is_owner() {
@@ -173,7 +173,7 @@ impl<C: Controller> Node<C> {
         self.schemas_differ = other_schema;
     }
 
-    fn hear_fragment(&mut self, fragment: &Fragment, heard: &mut Heard) {
+    fn hear_fragment<'m>(&mut self, fragment: &'m Fragment, heard: &mut Heard<'m>) {
         let config = &self.config.0;
         if fragment.cluster != config.cluster || fragment.node != config.partner {
             self.condition.0.counts.foreign += 1;
@@ -193,7 +193,14 @@ impl<C: Controller> Node<C> {
         self.hear_part(*epoch, *seq, *schema, part, heard);
     }
 
-    fn hear_part(&mut self, epoch: Epoch, seq: u64, schema: u64, part: &Part, heard: &mut Heard) {
+    fn hear_part<'m>(
+        &mut self,
+        epoch: Epoch,
+        seq: u64,
+        schema: u64,
+        part: &'m Part,
+        heard: &mut Heard<'m>,
+    ) {
         if schema != self.shadow.controller().schema() || (epoch, seq) <= self.shadow.adopted() {
             return;
         }

@@ -45,12 +45,12 @@ use crate::checkpoint::Controller;
 use crate::config::{Config, ConfigError, Mode};
 use crate::epoch::Epoch;
 use crate::event::{Event, Reason};
-use crate::message::{Action, Flags, Fragment, Heartbeat, Received, Request, Standing};
+use crate::message::{Action, Flags, Fragment, Heartbeat, Part, Received, Request, Standing};
 use crate::transfer::{Receiver, Sender};
 use crate::unhashed::Unhashed;
 use condition::Condition;
 use partner::Partner;
-use shadow::Shadow;
+use shadow::{Digest, Shadow};
 use switch_over::{Kind, SwitchOver, TestRun};
 
 /// A node of the pair.
@@ -218,8 +218,10 @@ impl<C: Controller> Node<C> {
         let heard = self.hear(&now, received, &mut events);
         self.follow(&now, &heard, &mut events);
         self.hold_office(&now, &heard, &mut events);
-        if self.is_owner() || (self.config.0.mode == Mode::Hot && self.has_state()) {
-            self.shadow.step(cycle);
+        if self.is_owner() {
+            self.shadow.step(cycle, Digest::NotNeeded);
+        } else if self.config.0.mode == Mode::Hot && self.has_state() {
+            self.shadow.step(cycle, Digest::ForComparison);
         }
         self.assess(&mut events);
         self.last = Some(Last { cycle, now_ns });
@@ -314,35 +316,14 @@ impl<C: Controller> Node<C> {
     }
 
     fn emit(&mut self, now: &Now, input_digest: u32, events: Vec<Event>) -> Tick<C::Output> {
-        let config = Arc::clone(&self.config.0);
         let epoch = if self.is_owner() {
             self.epoch
         } else {
             self.level
         };
-        let mut parts = Vec::new();
-        if self.standing == Standing::Primary && config.mode != Mode::Cold {
-            if self.partner.flags.has(Flags::NEEDS_FULL) && self.partner.silent_cycles == 0 {
-                self.sender.request_full();
-            }
-            parts = self.sender.parts(epoch, now.cycle, self.shadow.encoded());
-            self.condition
-                .0
-                .note_checkpoint(self.shadow.encoded().len(), &parts);
-        }
-        let part = if parts.len() == 1 { parts.pop() } else { None };
-        let fragments = parts
-            .into_iter()
-            .map(|part| Fragment {
-                cluster: config.cluster,
-                node: config.node,
-                incarnation: self.incarnation,
-                epoch,
-                seq: now.cycle,
-                schema: self.shadow.controller().schema(),
-                part,
-            })
-            .collect();
+        let schema = self.shadow.controller().schema();
+        let (part, fragments) = self.checkpoint(now, epoch, schema);
+        let config = &self.config.0;
         let heartbeat = Heartbeat {
             cluster: config.cluster,
             node: config.node,
@@ -352,7 +333,7 @@ impl<C: Controller> Node<C> {
             standing: self.standing,
             flags: self.flags(now),
             program: config.program,
-            schema: self.shadow.controller().schema(),
+            schema,
             input_digest,
             echo: self.partner.incarnation,
             held: self.shadow.held(),
@@ -375,6 +356,37 @@ impl<C: Controller> Node<C> {
             ballot_wanted: self.ballot_wanted(),
             events,
         }
+    }
+
+    /// The state for the partner: in the heartbeat if it fits, else in fragments.
+    fn checkpoint(
+        &mut self,
+        now: &Now,
+        epoch: Epoch,
+        schema: u64,
+    ) -> (Option<Part>, Vec<Fragment>) {
+        if self.standing != Standing::Primary || self.config.0.mode == Mode::Cold {
+            return (None, Vec::new());
+        }
+        if self.partner.flags.has(Flags::NEEDS_FULL) && self.partner.silent_cycles == 0 {
+            self.sender.request_full();
+        }
+        let state = self.shadow.encoded();
+        let mut parts = self.sender.parts(epoch, now.cycle, state);
+        self.condition.0.note_checkpoint(state.len(), &parts);
+        if parts.len() <= 1 {
+            return (parts.pop(), Vec::new());
+        }
+        let fragments = parts.into_iter().map(|part| Fragment {
+            cluster: self.config.0.cluster,
+            node: self.config.0.node,
+            incarnation: self.incarnation,
+            epoch,
+            seq: now.cycle,
+            schema,
+            part,
+        });
+        (None, fragments.collect())
     }
 
     fn flags(&self, now: &Now) -> Flags {

@@ -17,7 +17,7 @@ impl<C: Controller> Node<C> {
             .is_some_and(|ballot| ballot > self.level.max(self.epoch))
     }
 
-    pub(super) fn hold_office(&mut self, now: &Now, heard: &Heard, events: &mut Vec<Event>) {
+    pub(super) fn hold_office(&mut self, now: &Now, heard: &Heard<'_>, events: &mut Vec<Event>) {
         if !self.is_owner()
             && let Some(cause) = self.cause_to_promote(now, heard)
         {
@@ -35,7 +35,7 @@ impl<C: Controller> Node<C> {
         self.run_switch_over(now, events);
     }
 
-    fn cause_to_promote(&self, now: &Now, heard: &Heard) -> Option<Promotion> {
+    fn cause_to_promote(&self, now: &Now, heard: &Heard<'_>) -> Option<Promotion> {
         if !self.has_ballot() || self.standing == Standing::Maintenance {
             return None;
         }
@@ -148,7 +148,7 @@ impl<C: Controller> Node<C> {
         }
     }
 
-    fn keep_lease(&mut self, now: &Now, heard: &Heard, events: &mut Vec<Event>) {
+    fn keep_lease(&mut self, now: &Now, heard: &Heard<'_>, events: &mut Vec<Event>) {
         let config = &self.config.0;
         let lease = u64::from(config.lease_cycles);
         let is_late = now.gap_ns() > config.period_ns.saturating_mul(lease);

@@ -36,6 +36,13 @@ struct Past<I> {
     state_digest: Option<u32>,
 }
 
+/// Whether a cycle's state will be compared with the primary's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Digest {
+    ForComparison,
+    NotNeeded,
+}
+
 /// What comparing two nodes' cycle gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
@@ -88,13 +95,13 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
     }
 
     /// Runs this cycle, unless the state is already after it.
-    pub fn step(&mut self, cycle: u64) {
+    pub fn step(&mut self, cycle: u64, digest: Digest) {
         if self.after >= cycle {
             return;
         }
         if let Some(past) = self.history.back_mut() {
             self.is_exact &= self.after.checked_add(1) == Some(cycle);
-            run(&mut self.controller, past, &mut self.encoded.0);
+            run(&mut self.controller, past, &mut self.encoded.0, digest);
             self.after = cycle;
         }
     }
@@ -128,10 +135,15 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         }
     }
 
+    /// The state of this cycle is the own one already: there is nothing to copy.
+    pub fn confirm(&mut self, complete: &Complete<'_>) {
+        self.adopted = (complete.epoch, complete.seq);
+    }
+
     /// Adopts a state and, with `replays`, runs the inputs of the cycles since, up to but without `cycle`.
     pub fn adopt(
         &mut self,
-        complete: &Complete,
+        complete: &Complete<'_>,
         cycle: u64,
         replays: bool,
     ) -> Result<(), CheckpointError> {
@@ -149,7 +161,12 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
                 continue;
             }
             self.is_exact &= self.after.checked_add(1) == Some(past.cycle);
-            run(&mut self.controller, past, &mut self.encoded.0);
+            run(
+                &mut self.controller,
+                past,
+                &mut self.encoded.0,
+                Digest::ForComparison,
+            );
             self.after = past.cycle;
         }
         Ok(())
@@ -160,9 +177,14 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
     }
 }
 
-fn run<C: Controller>(controller: &mut C, past: &mut Past<C::Input>, encoded: &mut Vec<u8>) {
+fn run<C: Controller>(
+    controller: &mut C,
+    past: &mut Past<C::Input>,
+    encoded: &mut Vec<u8>,
+    digest: Digest,
+) {
     controller.step(&past.input);
     encoded.clear();
     controller.encode(encoded);
-    past.state_digest = Some(crc32c::crc32c(encoded));
+    past.state_digest = (digest == Digest::ForComparison).then(|| crc32c::crc32c(encoded));
 }

@@ -12,13 +12,13 @@ use super::delta;
 
 /// A state of which everything has come.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Complete {
+pub struct Complete<'p> {
     /// The sender's epoch.
     pub epoch: Epoch,
     /// The cycle after which the state was taken.
     pub seq: u64,
-    /// The encoded state.
-    pub bytes: Vec<u8>,
+    /// The encoded state; borrowed from its part if it came in one.
+    pub bytes: Cow<'p, [u8]>,
     /// Its CRC-32C.
     pub digest: u32,
 }
@@ -136,12 +136,12 @@ impl Receiver {
     /// The part, or the state that it completes, is not one that a sender makes.
     ///
     /// Cost: a copy of the part; of a whole state, a copy and a pass over it.
-    pub fn accept(
+    pub fn accept<'p>(
         &mut self,
         epoch: Epoch,
         seq: u64,
-        part: &Part,
-    ) -> Result<Option<Complete>, PartError> {
+        part: &'p Part,
+    ) -> Result<Option<Complete<'p>>, PartError> {
         self.check(part)?;
         if epoch < self.epoch {
             return Ok(None);
@@ -212,7 +212,7 @@ impl Receiver {
     }
 
     /// Adds a part to its set, if that is one of the two that are kept.
-    fn gather(&mut self, seq: u64, part: &Part) -> Result<Option<Complete>, PartError> {
+    fn gather<'p>(&mut self, seq: u64, part: &'p Part) -> Result<Option<Complete<'p>>, PartError> {
         let (part_len_max, latest_seq) = (self.part_len_max as usize, self.latest_seq);
         let is_of = |set: &Option<Assembly>| set.as_ref().is_some_and(|set| set.seq() == seq);
         let place = if is_of(&self.oldest) {
@@ -263,16 +263,17 @@ impl Receiver {
     }
 
     /// The state of a complete set of such parts.
-    fn finish(
+    fn finish<'p>(
         &mut self,
         seq: u64,
         part: &Part,
-        whole: Cow<'_, [u8]>,
-    ) -> Result<Option<Complete>, PartError> {
+        whole: Cow<'p, [u8]>,
+    ) -> Result<Option<Complete<'p>>, PartError> {
         let state = match part.kind {
-            PartKind::Full => Ok(whole.into_owned()),
+            PartKind::Full => Ok(whole),
             PartKind::Delta { base_seq } => self
                 .patched(&whole)
+                .map(Cow::Owned)
                 .ok_or(PartError::Delta { seq, base_seq }),
         };
         let state = state.and_then(|state| {
@@ -306,11 +307,15 @@ impl Receiver {
     }
 
     fn keep(&mut self, seq: u64, state: &[u8]) {
-        let mut bytes = self.base.take().map_or_else(Vec::new, |base| base.bytes);
-        bytes.clear();
-        bytes.extend_from_slice(state);
-        self.base = Some(Base { seq, bytes });
         self.lacks_full = false;
+        let base = self.base.take();
+        // A state that fits in one part is always sent in full: no delta builds on it.
+        if state.len() > self.part_len_max as usize {
+            let mut bytes = base.map_or_else(Vec::new, |base| base.bytes);
+            bytes.clear();
+            bytes.extend_from_slice(state);
+            self.base = Some(Base { seq, bytes });
+        }
     }
 
     /// The sets up to this cycle are of the past.

@@ -7,8 +7,9 @@ use super::delta;
 
 /// Makes the parts of each cycle's state.
 ///
-/// A full state goes out every `full_every` calls, at each change of epoch, when one was requested, and
-/// whenever a delta would not be shorter; a delta against the last full one otherwise.
+/// A full state goes out every `full_every` calls, at each change of epoch, when one was requested,
+/// whenever a delta would not be shorter, and always if it fits in one part, where a delta would save
+/// no frame; a delta against the last full one otherwise.
 ///
 /// ```
 /// use bumpless_standby::transfer::{Receiver, Sender};
@@ -19,10 +20,11 @@ use super::delta;
 /// let mut receiver = Receiver::new(1 << 20, 1200);
 /// let state = vec![7; 3000];
 /// let mut complete = None;
-/// for part in sender.parts(epoch, 41, &state) {
-///     complete = receiver.accept(epoch, 41, &part)?.or(complete);
+/// let parts = sender.parts(epoch, 41, &state);
+/// for part in &parts {
+///     complete = receiver.accept(epoch, 41, part)?.or(complete);
 /// }
-/// assert_eq!(complete.map(|complete| complete.bytes), Some(state));
+/// assert_eq!(complete.map(|complete| complete.bytes.into_owned()), Some(state));
 /// # Ok::<(), bumpless_standby::transfer::PartError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -82,6 +84,9 @@ impl Sender {
 
     fn delta(&mut self, epoch: Epoch, state: &[u8]) -> Option<(u64, Vec<u8>)> {
         let is_full_requested = std::mem::take(&mut self.is_full_requested);
+        if state.len() <= self.part_len_max {
+            return None;
+        }
         let base = self.base.as_mut()?;
         base.calls_since += 1;
         if is_full_requested || base.epoch != epoch || base.calls_since >= self.full_every {
@@ -91,7 +96,9 @@ impl Sender {
     }
 
     fn keep(&mut self, epoch: Epoch, seq: u64, state: &[u8]) {
-        if self.full_every <= 1 {
+        if self.full_every <= 1 || state.len() <= self.part_len_max {
+            // The receiver keeps none either.
+            self.base = None;
             return;
         }
         let mut bytes = self.base.take().map_or_else(Vec::new, |base| base.bytes);
@@ -146,14 +153,14 @@ mod tests {
 
     #[test]
     fn every_nth_state_is_full_and_those_between_build_on_it() {
-        let found = bases(&mut Sender::new(3, 1200), EPOCH, 10..17);
+        let found = bases(&mut Sender::new(3, 32), EPOCH, 10..17);
         let (full, on) = (None, Some);
         assert_eq!(found, [full, on(10), on(10), full, on(13), on(13), full]);
     }
 
     #[test]
     fn a_change_of_epoch_and_a_request_make_the_next_state_full() {
-        let mut sender = Sender::new(100, 1200);
+        let mut sender = Sender::new(100, 32);
         assert_eq!(bases(&mut sender, EPOCH, 0..2), [None, Some(0)]);
         sender.request_full();
         assert_eq!(bases(&mut sender, EPOCH, 2..4), [None, Some(2)]);
@@ -163,14 +170,14 @@ mod tests {
 
     #[test]
     fn a_request_before_the_first_state_is_answered_by_it() {
-        let mut sender = Sender::new(100, 1200);
+        let mut sender = Sender::new(100, 32);
         sender.request_full();
         assert_eq!(bases(&mut sender, EPOCH, 0..2), [None, Some(0)]);
     }
 
     #[test]
     fn without_deltas_nothing_is_kept() {
-        let mut sender = Sender::new(1, 1200);
+        let mut sender = Sender::new(1, 32);
         let fresh = sender.clone();
         assert_eq!(bases(&mut sender, EPOCH, 0..3), [None; 3]);
         assert_eq!(sender, fresh);
@@ -178,12 +185,17 @@ mod tests {
 
     #[test]
     fn a_delta_that_is_no_shorter_is_sent_in_full_and_becomes_the_base() {
-        let mut sender = Sender::new(100, 1200);
+        let mut sender = Sender::new(100, 32);
         sender.parts(EPOCH, 0, &[0; 64]);
         assert_eq!(sender.parts(EPOCH, 1, &[9; 64])[0].kind, PartKind::Full);
         let kind = sender.parts(EPOCH, 2, &[9; 64])[0].kind;
         assert_eq!(kind, PartKind::Delta { base_seq: 1 });
         assert_eq!(sender.parts(EPOCH, 3, &[9; 65])[0].kind, PartKind::Full);
+    }
+
+    #[test]
+    fn a_state_that_fits_in_one_part_is_always_full() {
+        assert_eq!(bases(&mut Sender::new(100, 64), EPOCH, 0..3), [None; 3]);
     }
 
     #[test]

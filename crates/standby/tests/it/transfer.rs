@@ -25,11 +25,24 @@ fn receiver() -> Receiver {
     Receiver::new(1024, PART_LEN)
 }
 
-fn accept(receiver: &mut Receiver, seq: u64, part: &Part) -> Option<Complete> {
-    receiver.accept(EPOCH, seq, part).unwrap()
+fn accept(receiver: &mut Receiver, seq: u64, part: &Part) -> Option<Complete<'static>> {
+    let complete = receiver.accept(EPOCH, seq, part).unwrap()?;
+    Some(Complete {
+        bytes: complete.bytes.into_owned().into(),
+        ..complete
+    })
 }
 
-fn check_state(complete: Option<Complete>, seq: u64) {
+/// Every part of a set, and what comes out with the last.
+fn accept_all(receiver: &mut Receiver, seq: u64, parts: &[Part]) -> Option<Vec<u8>> {
+    let mut last = None;
+    for part in parts {
+        last = accept(receiver, seq, part);
+    }
+    last.map(|complete| complete.bytes.into_owned())
+}
+
+fn check_state(complete: Option<Complete<'_>>, seq: u64) {
     let complete = complete.unwrap();
     assert_eq!((complete.epoch, complete.seq), (EPOCH, seq));
     assert_eq!(complete.bytes, state_of(seq));
@@ -132,29 +145,29 @@ fn a_set_that_lost_a_part_is_given_up_when_its_time_is_over() {
 fn a_lost_delta_harms_nothing_and_a_lost_full_state_is_asked_for_until_it_comes() {
     let mut sender = Sender::new(100, PART_LEN);
     let mut receiver = receiver();
-    let mut state = vec![0; 60];
+    let mut state = vec![0; 200];
     let mut next = |seq: u64, sender: &mut Sender| {
         state[7] = seq as u8;
-        (sender.parts(EPOCH, seq, &state).remove(0), state.clone())
+        (sender.parts(EPOCH, seq, &state), state.clone())
     };
 
     let (full, _) = next(0, &mut sender);
-    assert!(accept(&mut receiver, 0, &full).is_some());
+    assert!(accept_all(&mut receiver, 0, &full).is_some());
     let (_lost, _) = next(1, &mut sender);
     let (delta, whole) = next(2, &mut sender);
-    assert_eq!(delta.kind, PartKind::Delta { base_seq: 0 });
-    assert_eq!(accept(&mut receiver, 2, &delta).unwrap().bytes, whole);
+    assert_eq!(delta[0].kind, PartKind::Delta { base_seq: 0 });
+    assert_eq!(accept_all(&mut receiver, 2, &delta), Some(whole));
     assert!(!receiver.needs_full());
 
     sender.request_full();
     let (_lost, _) = next(3, &mut sender);
     let (delta, _) = next(4, &mut sender);
-    assert_eq!(accept(&mut receiver, 4, &delta), None);
+    assert_eq!(accept_all(&mut receiver, 4, &delta), None);
     assert!(receiver.needs_full());
 
     sender.request_full();
     let (full, whole) = next(5, &mut sender);
-    assert_eq!(accept(&mut receiver, 5, &full).unwrap().bytes, whole);
+    assert_eq!(accept_all(&mut receiver, 5, &full), Some(whole));
     assert!(!receiver.needs_full());
 }
 
@@ -266,10 +279,10 @@ fn a_state_with_another_digest_is_refused_and_the_next_one_is_taken() {
 fn a_delta_that_does_not_fit_its_base_is_refused() {
     let mut receiver = receiver();
     let mut sender = Sender::new(16, PART_LEN);
-    let full = sender.parts(EPOCH, 0, &[0; 40]).remove(0);
-    assert!(accept(&mut receiver, 0, &full).is_some());
-    let mut state = [0; 40];
-    state[39] = 1;
+    let full = sender.parts(EPOCH, 0, &[0; 100]);
+    assert!(accept_all(&mut receiver, 0, &full).is_some());
+    let mut state = [0; 100];
+    state[99] = 1;
     let mut delta = sender.parts(EPOCH, 1, &state).remove(0);
     delta.bytes[0] += 1;
     let refused = receiver.accept(EPOCH, 1, &delta);
@@ -323,11 +336,11 @@ fn parts_beyond_the_limits_or_off_their_places_are_refused_and_change_nothing() 
 fn an_empty_state_and_an_unchanged_one_get_through() {
     let (mut sender, mut receiver) = (Sender::new(16, PART_LEN), receiver());
     for seq in 0..3 {
-        let part = sender.parts(EPOCH, seq, &[]).remove(0);
-        assert_eq!(accept(&mut receiver, seq, &part).unwrap().bytes, []);
+        let parts = sender.parts(EPOCH, seq, &[]);
+        assert_eq!(accept_all(&mut receiver, seq, &parts), Some(vec![]));
     }
     for seq in 3..6 {
-        let part = sender.parts(EPOCH, seq, &[5; 32]).remove(0);
-        assert_eq!(accept(&mut receiver, seq, &part).unwrap().bytes, [5; 32]);
+        let parts = sender.parts(EPOCH, seq, &[5; 100]);
+        assert_eq!(accept_all(&mut receiver, seq, &parts), Some(vec![5; 100]));
     }
 }
