@@ -93,24 +93,65 @@ impl<S: Store> Authority for LocalFile<S> {
 ///
 /// The nodes need no disk, and a node alone may start the plant when the actuator knows of no output for
 /// a whole timeout.
-#[derive(Debug, Default)]
+///
+/// ```
+/// use bumpless_standby::authority::{Authority, Witness};
+/// use bumpless_standby::message::{Action, Reply, Verdict};
+/// use bumpless_standby::{Epoch, NodeId};
+///
+/// let (me, incarnation) = (NodeId(1), 0x5eed);
+/// let mut witness = Witness::new(incarnation);
+/// witness.want(me, Epoch::NONE);
+/// // Sent to the actuator each cycle, until its reply comes:
+/// assert_eq!(witness.request::<f64>(), Some((Epoch::NONE, Action::Reserve)));
+/// let (epoch, idle_ns) = (Epoch::new(1, me), 30_000_000);
+/// witness.receive(&Reply {
+///     cluster: 7,
+///     node: me,
+///     incarnation,
+///     actuator: 9,
+///     epoch: Epoch::NONE,
+///     seq: 1,
+///     level: Epoch::NONE,
+///     last_seq: 0,
+///     verdict: Verdict::Granted { epoch, idle_ns },
+/// });
+/// assert_eq!(witness.poll().and_then(Result::ok).map(|grant| grant.epoch), Some(epoch));
+/// ```
+#[derive(Debug, Clone)]
 pub struct Witness {
-    wanted: Option<Epoch>,
+    incarnation: u64,
+    wanted: Option<(NodeId, Epoch)>,
     answer: Option<Result<Grant, AuthorityError>>,
 }
 
 impl Witness {
+    /// For this life of the node.
+    #[must_use]
+    pub fn new(incarnation: u64) -> Self {
+        Self {
+            incarnation,
+            wanted: None,
+            answer: None,
+        }
+    }
+
     /// The request to send now, as an action with the epoch to exceed; again at each call until answered.
     #[must_use]
     pub fn request<V>(&self) -> Option<(Epoch, Action<V>)> {
-        Some((self.wanted?, Action::Reserve))
+        let (_, above) = self.wanted?;
+        Some((above, Action::Reserve))
     }
 
-    /// Hands a reply of the actuator over; one that grants nothing is ignored.
+    /// Hands a reply of the actuator over; one that grants nothing is ignored, and so is a grant to
+    /// another node or to an earlier life of this one, which may have used it.
     pub fn receive(&mut self, reply: &Reply) {
-        let Some(above) = self.wanted else { return };
+        let Some((node, above)) = self.wanted else {
+            return;
+        };
         if let Verdict::Granted { epoch, idle_ns } = reply.verdict
-            && epoch.owner() == reply.node
+            && (reply.node, reply.incarnation) == (node, self.incarnation)
+            && epoch.owner() == node
             && epoch > above
         {
             self.wanted = None;
@@ -123,9 +164,9 @@ impl Witness {
 }
 
 impl Authority for Witness {
-    fn want(&mut self, _: NodeId, above: Epoch) {
+    fn want(&mut self, node: NodeId, above: Epoch) {
         if self.answer.is_none() {
-            self.wanted = Some(above);
+            self.wanted = Some((node, above));
         }
     }
 
