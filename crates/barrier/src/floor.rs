@@ -158,7 +158,9 @@ impl<'a> Floor<'a> {
             let found = word.load();
             let now = self.gate.look().epoch();
             let first_owed = found.first_owed();
-            if found.generation() != Some(generation) || first_owed.behind(now) < -1 {
+            let is_ours = found.generation() == Some(generation);
+            // Further ahead than it can be, unless a peer has just brought it up to date.
+            if !is_ours || (first_owed.behind(now) < -1 && word.load() == found) {
                 return Err(FloorError::NotMember { found });
             }
             let target = match wanted {
