@@ -17,6 +17,14 @@ pub trait Authority {
 
     /// The answer, once.
     fn poll(&mut self) -> Option<Result<Grant, AuthorityError>>;
+
+    /// What must be asked of the actuator in this cycle: an epoch above this one.
+    fn asks_actuator(&self) -> Option<Epoch> {
+        None
+    }
+
+    /// A reply of the actuator.
+    fn hear(&mut self, _: &Reply) {}
 }
 
 /// Why no epoch was granted.
@@ -172,5 +180,13 @@ impl Authority for Witness {
 
     fn poll(&mut self) -> Option<Result<Grant, AuthorityError>> {
         self.answer.take()
+    }
+
+    fn asks_actuator(&self) -> Option<Epoch> {
+        self.wanted.map(|(_, above)| above)
+    }
+
+    fn hear(&mut self, reply: &Reply) {
+        self.receive(reply);
     }
 }

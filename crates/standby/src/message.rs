@@ -4,6 +4,7 @@
 //!   node ── Heartbeat, every cycle, every path ──▶ node      alive, standing, level, first part of the state
 //!   node ── Fragment, as many as needed ──▶ node             the rest of a large state
 //!   node ── Request ──▶ actuator ── Reply ──▶ node           drive, ask, confirm
+//!   actuator ── Sample, every cycle ──▶ both nodes           what the plant measured
 //! ```
 //!
 //! `seq` is everywhere the number of the control cycle: both nodes give the same number to the cycle
@@ -241,6 +242,19 @@ pub enum Refusal {
     NotDurable = 6,
     /// The actuator has restarted: the sender must have heard it since.
     Restarted = 7,
+}
+
+/// What the plant measured, told to both nodes: their input of the same cycle.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Sample<V> {
+    /// Which pair.
+    pub cluster: u64,
+    /// Which life of the actuator.
+    pub actuator: u64,
+    /// The control cycle in which it was measured.
+    pub cycle: u64,
+    /// What was measured.
+    pub value: V,
 }
 
 /// Something that arrived since the last cycle.

@@ -1,7 +1,7 @@
-//! Payloads between a node and the actuator: request and reply.
+//! Payloads between a node and the actuator: request, reply, sample.
 
 use crate::epoch::{Epoch, NodeId};
-use crate::message::{Action, Refusal, Reply, Request, Verdict};
+use crate::message::{Action, Refusal, Reply, Request, Sample, Verdict};
 
 use super::error::FrameError;
 use super::layout::{REPLY_LEN, REQUEST_LEN, reply, request};
@@ -139,4 +139,20 @@ fn refusal(code: u8) -> Result<Refusal, FrameError> {
     ];
     let known = all.into_iter().find(|refusal| *refusal as u8 == code);
     known.ok_or_else(|| unknown("refusal", code))
+}
+
+pub fn decode_sample<V: Value>(head: &Head, payload: &[u8]) -> Result<Sample<V>, FrameError> {
+    check_zero("code of a sample", head.code)?;
+    check_zero("node of a sample", head.node.0)?;
+    check_zero("epoch of a sample", head.epoch.counter())?;
+    check_zero("epoch owner of a sample", head.epoch.owner().0)?;
+    let value = V::decode(payload).ok_or(FrameError::Value {
+        found: payload.len(),
+    })?;
+    Ok(Sample {
+        cluster: head.cluster,
+        actuator: head.incarnation,
+        cycle: head.seq,
+        value,
+    })
 }

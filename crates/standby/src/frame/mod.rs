@@ -20,6 +20,7 @@
 //! | 2 fragment | 0 | schema; part |
 //! | 3 request | 0 drive, 1 probe, 2 confirm, 3 reserve | actuator; the value, for drive |
 //! | 4 reply | 0 ack, 1 nack, 2 granted | actuator, level, last cycle, grant, refusal |
+//! | 5 sample | 0 | the value; `incarnation` is the actuator's, `seq` the cycle, node and epoch are zero |
 //!
 //! `flags` are the heartbeat's, 0 in every other kind. The CRC is over everything before it. The
 //! payloads, field by field: `layout.rs`, and for other languages `docs/layout.md`.
@@ -32,7 +33,7 @@ mod node;
 mod value;
 
 use crate::epoch::{Epoch, NodeId};
-use crate::message::{Fragment, Heartbeat, Reply, Request};
+use crate::message::{Fragment, Heartbeat, Reply, Request, Sample};
 
 pub use error::FrameError;
 pub use layout::VERSION;
@@ -51,12 +52,15 @@ pub enum Frame<V> {
     Request(Request<V>),
     /// From the actuator to a node.
     Reply(Reply),
+    /// From the plant to both nodes.
+    Sample(Sample<V>),
 }
 
 const HEARTBEAT: u8 = 1;
 const FRAGMENT: u8 = 2;
 const REQUEST: u8 = 3;
 const REPLY: u8 = 4;
+const SAMPLE: u8 = 5;
 
 /// Appends a heartbeat.
 pub fn encode_heartbeat(heartbeat: &Heartbeat, bytes: &mut Vec<u8>) {
@@ -118,6 +122,21 @@ pub fn encode_reply(reply: &Reply, bytes: &mut Vec<u8>) {
     head.seal(bytes, |bytes| actuator::encode_reply(reply, bytes));
 }
 
+/// Appends a sample.
+pub fn encode_sample<V: Value>(sample: &Sample<V>, bytes: &mut Vec<u8>) {
+    let head = Head {
+        kind: SAMPLE,
+        code: 0,
+        flags: 0,
+        cluster: sample.cluster,
+        node: NodeId(0),
+        incarnation: sample.actuator,
+        epoch: Epoch::new(0, NodeId(0)),
+        seq: sample.cycle,
+    };
+    head.seal(bytes, |bytes| sample.value.encode(bytes));
+}
+
 /// Reads one datagram.
 ///
 /// ```
@@ -147,10 +166,11 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Frame<V>, FrameError> {
     let (head, payload) = Head::open(bytes)?;
     match head.kind {
         HEARTBEAT => node::decode_heartbeat(&head, payload).map(Frame::Heartbeat),
-        FRAGMENT | REQUEST | REPLY if head.flags != 0 => Err(unknown("flags", head.flags)),
+        FRAGMENT | REQUEST | REPLY | SAMPLE if head.flags != 0 => Err(unknown("flags", head.flags)),
         FRAGMENT => node::decode_fragment(&head, payload).map(Frame::Fragment),
         REQUEST => actuator::decode_request(&head, payload).map(Frame::Request),
         REPLY => actuator::decode_reply(&head, payload).map(Frame::Reply),
+        SAMPLE => actuator::decode_sample(&head, payload).map(Frame::Sample),
         found => Err(unknown("kind", found)),
     }
 }

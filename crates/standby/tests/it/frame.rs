@@ -1,6 +1,6 @@
 //! Frames byte by byte: golden, damaged, cut off, of another version, with values that mean nothing.
 
-use bumpless_standby::frame::{Frame, FrameError, VERSION, decode, encode_request};
+use bumpless_standby::frame::{Frame, FrameError, VERSION, decode, encode_request, encode_sample};
 use bumpless_standby::message::{Action, Flags, Request};
 
 use crate::golden;
@@ -138,7 +138,7 @@ fn another_mark_is_refused() {
 fn unknown_kinds_codes_and_flags_are_refused_by_name() {
     let [heartbeat, fragment, request, nack] = [0, 2, 3, 5].map(bytes_of);
     let unknown = |what, found| FrameError::Unknown { what, found };
-    for kind in [0, 5, 255] {
+    for kind in [0, 6, 255] {
         assert_eq!(
             error_of(&heartbeat, &[(AT_KIND, kind)]),
             unknown("kind", kind.into())
@@ -224,4 +224,21 @@ fn payloads_of_another_length_than_their_kind_are_refused() {
         &mut probe,
     );
     assert_eq!(error_with_tail(&probe, PAYLOAD + 8, &[0; 2]), trailing);
+}
+
+#[test]
+fn a_sample_is_nobodys_and_of_no_epoch() {
+    let mut sample = vec![];
+    encode_sample(&golden::sample(), &mut sample);
+    for (at, what) in [
+        (7, "code of a sample"),
+        (41, "node of a sample"),
+        (24, "epoch of a sample"),
+        (40, "epoch owner of a sample"),
+    ] {
+        assert_eq!(
+            error_of(&sample, &[(at, 1)]),
+            FrameError::NotZero { what, found: 1 }
+        );
+    }
 }

@@ -2,7 +2,8 @@
 
 use bumpless_standby::frame::{Frame, FrameError, VERSION, decode};
 use bumpless_standby::message::{
-    Action, Flags, Fragment, Heartbeat, Part, PartKind, Refusal, Reply, Request, Standing, Verdict,
+    Action, Flags, Fragment, Heartbeat, Part, PartKind, Refusal, Reply, Request, Sample, Standing,
+    Verdict,
 };
 use bumpless_standby::transfer::Receiver;
 use bumpless_standby::{Epoch, NodeId, Unhashed};
@@ -144,6 +145,10 @@ fn frame() -> impl Strategy<Value = Frame<f64>> {
         fragment().prop_map(Frame::Fragment),
         request().prop_map(Frame::Request),
         reply().prop_map(Frame::Reply),
+        any::<u64>().prop_map(|cycle| Frame::Sample(Sample {
+            cycle,
+            ..golden::sample()
+        })),
     ]
 }
 

@@ -2,10 +2,11 @@
 //! hand, not by the encoder. 48 bytes a line: header, then payload.
 
 use bumpless_standby::frame::{
-    Frame, encode_fragment, encode_heartbeat, encode_reply, encode_request,
+    Frame, encode_fragment, encode_heartbeat, encode_reply, encode_request, encode_sample,
 };
 use bumpless_standby::message::{
-    Action, Flags, Fragment, Heartbeat, Part, PartKind, Refusal, Reply, Request, Standing, Verdict,
+    Action, Flags, Fragment, Heartbeat, Part, PartKind, Refusal, Reply, Request, Sample, Standing,
+    Verdict,
 };
 use bumpless_standby::{Epoch, NodeId, Unhashed};
 
@@ -43,6 +44,10 @@ const NACK: &str = "\
     910000000000000020000000000000003131000000000000000000000000000000000000000000000000020000000000\
     d7a2cc0a";
 
+const SAMPLE: &str = "\
+    424c53420100050008070605040302019100000000000000000000000000000032310000000000000000000008000000\
+    000000000000044053cb18d8";
+
 /// Each frame with its bytes.
 pub fn all() -> Vec<(Frame<f64>, Vec<u8>)> {
     [
@@ -52,6 +57,7 @@ pub fn all() -> Vec<(Frame<f64>, Vec<u8>)> {
         (Frame::Request(request()), REQUEST),
         (Frame::Reply(grant()), GRANT),
         (Frame::Reply(nack()), NACK),
+        (Frame::Sample(sample()), SAMPLE),
     ]
     .into_iter()
     .map(|(frame, hex)| (frame, from_hex(hex)))
@@ -65,6 +71,7 @@ pub fn encode(frame: &Frame<f64>) -> Vec<u8> {
         Frame::Fragment(fragment) => encode_fragment(fragment, &mut bytes),
         Frame::Request(request) => encode_request(request, &mut bytes),
         Frame::Reply(reply) => encode_reply(reply, &mut bytes),
+        Frame::Sample(sample) => encode_sample(sample, &mut bytes),
     }
     bytes
 }
@@ -164,6 +171,15 @@ fn nack() -> Reply {
     Reply {
         verdict: Verdict::Nack(Refusal::Replayed),
         ..grant()
+    }
+}
+
+pub fn sample() -> Sample<f64> {
+    Sample {
+        cluster: CLUSTER,
+        actuator: 0x91,
+        cycle: SEQ,
+        value: 2.5,
     }
 }
 
