@@ -135,7 +135,8 @@ impl Receiver {
     /// # Errors
     /// The part, or the state that it completes, is not one that a sender makes.
     ///
-    /// Cost: a copy of the part; of a whole state, a copy and a pass over it.
+    /// Cost: a pass over the whole state when it is complete; a state of several parts is copied, once from
+    /// them and once to be kept for deltas.
     pub fn accept<'p>(
         &mut self,
         epoch: Epoch,
