@@ -49,7 +49,7 @@ pub trait Electorate {
 pub enum Refusal {
     /// The election is over.
     Closed,
-    /// The caller is registered no more, or was fenced.
+    /// Nobody leads, and the caller is registered no more, or was fenced.
     NotLiving,
     /// The slot's candidacy is a later owner's.
     Outlived {
@@ -77,30 +77,43 @@ pub fn claim(
         if reign.is_closed() {
             return Err(Refusal::Closed);
         }
-        let my_pid = world.living(me).ok_or(Refusal::NotLiving)?;
-        if let Some((leader, pid)) = world.leader(reign)
-            && !(preempts && (my_pid, me.slot) < (pid, leader.slot))
+        let is_lower = |(leader, pid): (Candidate, u32)| {
+            let mine = world.living(me).map(|my_pid| (my_pid, me.slot));
+            mine.is_some_and(|mine| mine < (pid, leader.slot))
+        };
+        if let Some(leader) = world.leader(reign)
+            && !(preempts && is_lower(leader))
         {
-            return Ok((reign, pid));
+            return Ok((reign, leader.1));
         }
-        if let Some(lowest) = lowest(world, me) {
-            // If it fails, the next look shows why.
-            let _ = line.hand_over(reign, lowest);
-        }
+        let lowest = lowest(world, me).ok_or(Refusal::NotLiving)?;
+        // If it fails, the next look shows why.
+        let _ = line.hand_over(reign, lowest);
     }
     Err(Refusal::Contended)
 }
 
 /// The lowest of those who stand and live.
 fn lowest(world: &impl Electorate, me: Candidate) -> Option<Candidate> {
-    // Our own slot may not be among the hinted ones yet.
-    let slots = world.slots().chain(core::iter::once(me.slot));
-    let candidates = slots.filter_map(|slot| {
-        let generation = world.candidacy(slot).and_then(standing)?;
+    let mut lowest: Option<((u32, u32), Candidate)> = None;
+    let mut consider = |slot| {
+        let Some(generation) = world.candidacy(slot).and_then(standing) else {
+            return;
+        };
         let candidate = Candidate { slot, generation };
-        Some((world.living(candidate)?, slot, candidate))
-    });
-    candidates
-        .min_by_key(|(pid, slot, _)| (*pid, *slot))
-        .map(|(_, _, candidate)| candidate)
+        let Some(pid) = world.living(candidate) else {
+            return;
+        };
+        let order = (pid, slot);
+        if lowest.is_none_or(|(lowest, _)| order < lowest) {
+            lowest = Some((order, candidate));
+        }
+    };
+    // Our own slot may not be among the hinted ones yet.
+    consider(me.slot);
+    world
+        .slots()
+        .filter(|slot| *slot != me.slot)
+        .for_each(consider);
+    lowest.map(|(_, candidate)| candidate)
 }

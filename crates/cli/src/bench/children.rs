@@ -43,6 +43,14 @@ impl BenchWorker {
         if arguments.beats_only {
             command.arg("--beats-only");
         }
+        Self::start_by(command)
+    }
+
+    /// As [`start`](Self::start), by a command that says `ready` as a worker does.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_by(mut command: Command) -> Result<Self, BenchError> {
         // A terminal's signals are for the parent, which ends its children itself.
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.process_group(0);

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bumpless_barrier::BarrierError;
+use bumpless_election::ElectionError;
 use bumpless_failover::AcknowledgeError;
 use bumpless_heartbeat::HeartbeatError;
 use bumpless_substrate::guard::GuardError;
@@ -26,6 +27,23 @@ pub enum BenchError {
         block: u32,
         /// How long it was awaited.
         limit: Duration,
+    },
+    /// The election.
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    /// Another process leads than the one that was to.
+    #[error("pid {found} leads, and not {wanted}")]
+    OtherLeader {
+        /// Who leads.
+        found: u32,
+        /// Who was to.
+        wanted: u32,
+    },
+    /// A killed leader was not replaced in the next term.
+    #[error("run {run}: nobody took over in the next term")]
+    NoTakeover {
+        /// Which run.
+        run: u32,
     },
     /// The folder for the table.
     #[error(transparent)]

@@ -25,6 +25,12 @@ impl Spread {
             p99: at(99),
         }
     }
+
+    /// A line of a table.
+    pub fn row(self, name: &str) -> String {
+        let Self { min, p50, p99 } = self;
+        format!("{name:10}{min:>11.1}{p50:>11.1}{p99:>11.1}\n")
+    }
 }
 
 /// What one detector did.

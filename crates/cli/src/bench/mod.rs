@@ -10,6 +10,7 @@ mod death;
 mod detector;
 mod error;
 mod figures;
+mod lead;
 mod roles;
 mod tick;
 
@@ -36,6 +37,9 @@ enum What {
     #[command(hide = true)]
     BarrierPeer(PeerArguments),
     Tick(tick::TickArguments),
+    Lead(lead::LeadArguments),
+    #[command(hide = true)]
+    Leader(lead::LeaderArguments),
     #[command(hide = true)]
     Role(RoleArguments),
 }
@@ -47,6 +51,8 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
         What::Barrier(arguments) => barrier::run(arguments),
         What::BarrierPeer(arguments) => barrier::play_peer(arguments),
         What::Tick(arguments) => tick::run(arguments),
+        What::Lead(arguments) => lead::run(arguments),
+        What::Leader(arguments) => lead::play_leader(arguments),
         What::Role(arguments) => roles::play(arguments),
     };
     match done {

@@ -2,6 +2,7 @@
 
 mod bench_barrier;
 mod bench_death;
+mod bench_lead;
 mod chaos;
 mod command;
 mod deaths;

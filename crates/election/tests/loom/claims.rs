@@ -58,7 +58,8 @@ fn who_is_fenced_while_it_claims_is_refused_or_replaced() {
         let (reign, _) = world.claim(HIGH).expect("it lives");
         assert_eq!(reign.holder(), Some(HIGH), "a fenced leader stays");
         assert_eq!(reign.term(), before + 1);
-        assert_eq!(world.claim(LOW), Err(Refusal::NotLiving));
+        world.fence(HIGH);
+        assert_eq!(world.claim(LOW), Err(Refusal::NotLiving), "by nobody");
     });
 }
 
