@@ -194,14 +194,15 @@ impl Receiver {
                 limit: self.state_len_max,
             });
         }
-        let left = part.total_len.checked_sub(part.offset);
-        let wanted_len = left.map(|left| left.min(self.part_len_max) as usize);
-        // Only the one part of an empty whole is empty.
-        let is_empty_piece = part.bytes.is_empty() && part.total_len > 0;
-        if !part.offset.is_multiple_of(self.part_len_max)
-            || wanted_len != Some(part.bytes.len())
-            || is_empty_piece
-        {
+        let len = u32::try_from(part.bytes.len()).unwrap_or(u32::MAX);
+        let is_in_place = if part.total_len <= self.part_len_max {
+            part.offset == 0 && len == part.total_len
+        } else {
+            part.offset < part.total_len
+                && part.offset.is_multiple_of(self.part_len_max)
+                && len == self.part_len_max.min(part.total_len - part.offset)
+        };
+        if !is_in_place {
             return Err(PartError::Misplaced {
                 offset: part.offset,
                 len: part.bytes.len(),
