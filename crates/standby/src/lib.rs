@@ -12,6 +12,7 @@ pub mod config;
 pub mod epoch;
 pub mod event;
 pub mod frame;
+pub mod link;
 pub mod loops;
 pub mod message;
 pub mod node;

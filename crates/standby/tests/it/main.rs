@@ -6,6 +6,8 @@ mod authority;
 mod frame;
 mod frame_random;
 mod golden;
+mod link_scene;
+mod link_udp;
 mod peer;
 mod plain;
 mod plant;
