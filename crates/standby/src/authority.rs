@@ -78,10 +78,7 @@ impl<S: Store> LocalFile<S> {
             .next(counter, node)
             .ok_or(AuthorityError::Exhausted { above })?;
         self.store.save(&epoch.counter().to_le_bytes())?;
-        Ok(Grant {
-            epoch,
-            idle_ns: None,
-        })
+        Ok(Grant { epoch })
     }
 }
 
@@ -157,16 +154,13 @@ impl Witness {
         let Some((node, above)) = self.wanted else {
             return;
         };
-        if let Verdict::Granted { epoch, idle_ns } = reply.verdict
+        if let Verdict::Granted { epoch, .. } = reply.verdict
             && (reply.node, reply.incarnation) == (node, self.incarnation)
             && epoch.owner() == node
             && epoch > above
         {
             self.wanted = None;
-            self.answer = Some(Ok(Grant {
-                epoch,
-                idle_ns: Some(idle_ns),
-            }));
+            self.answer = Some(Ok(Grant { epoch }));
         }
     }
 }

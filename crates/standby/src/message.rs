@@ -100,7 +100,7 @@ pub struct Heartbeat {
     pub echo: u64,
     /// Which state the sender holds: of which epoch, after which cycle. `(NONE, 0)`: its initial one.
     pub held: (Epoch, u64),
-    /// Paths on which the sender has lately heard the receiver, a bit each. Only alarms depend on it.
+    /// Paths on which the sender heard the receiver in this cycle, a bit each. Only alarms depend on it.
     pub heard_paths: Unhashed<u8>,
     /// The whole state after cycle `seq`, or its change, if it fits in one frame.
     pub part: Option<Part>,
@@ -285,7 +285,4 @@ pub enum Received {
 pub struct Grant {
     /// The epoch.
     pub epoch: Epoch,
-    /// Since when the authority has known of no output, if it can know; unit: ns. Lets a node without a
-    /// partner start the plant.
-    pub idle_ns: Option<u64>,
 }

@@ -108,11 +108,12 @@ impl Condition {
         }
     }
 
-    /// The paths over which the partner is heard, a bit each.
-    pub fn heard_paths(&self, silent_max: u32) -> u8 {
+    /// The paths over which the partner was heard in this cycle, a bit each. The partner counts how long a
+    /// bit is missing: two such counts, one after the other, would name a dead path only after both.
+    pub fn heard_paths(&self) -> u8 {
         (0u8..)
             .zip(&self.paths)
-            .filter(|(_, path)| path.received > 0 && path.silent_cycles <= silent_max)
+            .filter(|(_, path)| path.received > 0 && path.silent_cycles <= 1)
             .fold(0, |bits, (index, _)| bits | (1 << index))
     }
 

@@ -27,7 +27,7 @@ pub struct Heard<'m> {
     pub take_over: Option<Flags>,
     /// The input digest that the primary told for its cycle.
     pub input: Option<(u64, u32)>,
-    /// The actuator answered under the own epoch and knows no higher one.
+    /// The actuator answered, and knows no epoch above the own one.
     pub own_level: bool,
 }
 
@@ -46,7 +46,7 @@ impl<C: Controller> Node<C> {
                 }
                 Received::Fragment { fragment, .. } => self.hear_fragment(fragment, &mut heard),
                 Received::Reply(reply) => self.hear_reply(now, reply, &mut heard, events),
-                Received::Grant(Ok(grant)) => self.hear_grant(now, *grant),
+                Received::Grant(Ok(grant)) => self.hear_grant(*grant),
                 Received::Grant(Err(error)) => {
                     self.condition.0.set(Alarm::NoBallot, true, events);
                     events.push(Event::NoBallot {
@@ -240,6 +240,10 @@ impl<C: Controller> Node<C> {
         if self.actuator_is_unclaimed {
             return;
         }
+        if let Verdict::Granted { idle_ns, .. } = reply.verdict {
+            // As old as the question: the answer may have been under way for long.
+            self.idle = Some((idle_ns, reply.seq));
+        }
         let is_above_own = reply.level > self.epoch;
         self.level = self.level.max(reply.level);
         if !self.is_owner() {
@@ -249,19 +253,20 @@ impl<C: Controller> Node<C> {
             if !self.partner_cannot_drive(reply.level) {
                 self.demote(Demotion::Refused, events);
             }
-        } else if reply.level == self.epoch && reply.verdict == Verdict::Ack {
+        } else if reply.verdict == Verdict::Ack {
+            // Also below the own epoch, to a probe: its first output was not accepted yet, nothing above
+            // it was.
             self.acked_seq = self.acked_seq.max(reply.seq);
             heard.own_level = true;
         }
     }
 
-    fn hear_grant(&mut self, now: &Now, grant: Grant) {
+    fn hear_grant(&mut self, grant: Grant) {
         if grant.epoch.owner() != self.config.0.node {
             self.condition.0.counts.foreign += 1;
             return;
         }
         self.ballot = self.ballot.max(Some(grant.epoch));
-        self.idle = grant.idle_ns.map(|idle_ns| (idle_ns, now.cycle));
         self.condition.0.clear(Alarm::NoBallot);
     }
 

@@ -337,7 +337,7 @@ impl<C: Controller> Node<C> {
             input_digest,
             echo: self.partner.incarnation,
             held: self.shadow.held(),
-            heard_paths: Unhashed(self.condition.0.heard_paths(config.path_silent_max)),
+            heard_paths: Unhashed(self.condition.0.heard_paths()),
             part,
         };
         let request = self.action(now).map(|action| Request {

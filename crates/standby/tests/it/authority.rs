@@ -32,8 +32,8 @@ fn a_grant_comes_once_and_lets_nobody_start_alone() {
     assert_eq!(authority.poll(), None);
     authority.want(ME, Epoch::NONE);
     authority.want(ME, Epoch::NONE);
-    let (epoch, idle_ns) = (Epoch::new(1, ME), None);
-    assert_eq!(authority.poll(), Some(Ok(Grant { epoch, idle_ns })));
+    let epoch = Epoch::new(1, ME);
+    assert_eq!(authority.poll(), Some(Ok(Grant { epoch })));
     assert_eq!(authority.poll(), None);
 }
 
@@ -175,7 +175,7 @@ fn the_witness_asks_until_it_is_answered_and_takes_only_what_is_granted_to_this_
     }
     witness.receive(&reply(grant(5, ME)));
     assert_eq!(witness.request::<f64>(), None);
-    let (epoch, idle_ns) = (Epoch::new(5, ME), Some(3));
-    assert_eq!(witness.poll(), Some(Ok(Grant { epoch, idle_ns })));
+    let epoch = Epoch::new(5, ME);
+    assert_eq!(witness.poll(), Some(Ok(Grant { epoch })));
     assert_eq!(witness.poll(), None);
 }

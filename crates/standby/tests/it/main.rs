@@ -11,6 +11,8 @@ mod link_udp;
 mod peer;
 mod plain;
 mod plant;
+mod scenarios;
+mod sim;
 mod store;
 mod transfer;
 mod transfer_random;
