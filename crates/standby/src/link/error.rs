@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -26,6 +27,34 @@ pub enum LinkError {
         address: SocketAddr,
         /// The system's error.
         why: io::Error,
+    },
+    /// A key that is too short to keep anybody out, or too long to be one.
+    #[error("key of {found} bytes, wanted {shortest} to {longest}")]
+    KeyLen {
+        /// Bytes that were given; one more than `longest` stands for any number above it.
+        found: usize,
+        /// At least.
+        shortest: usize,
+        /// At most.
+        longest: usize,
+    },
+    /// A key's file cannot be read, or is none.
+    #[error("cannot read a key from {path}: {why}")]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// The system's error, or what was found.
+        why: String,
+    },
+    /// Others than its owner may read the key or change it.
+    #[error("key file {path} has mode {found:04o}, wanted {wanted:04o}")]
+    KeyMode {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        found: u32,
+        /// At most these.
+        wanted: u32,
     },
 }
 

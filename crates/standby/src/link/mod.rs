@@ -2,17 +2,21 @@
 //!
 //! Contract: a frame arrives whole or not at all; it may be lost, repeated, late, or come from anybody
 //! who can reach the way's end. No call blocks, and no call fails: what did not work is counted, and the
-//! protocol lives by what arrives. One call does bounded work; how many of them a cycle can afford is the
-//! caller's to say.
+//! protocol lives by what arrives.
+//!
+//! One `receive` takes one frame at most, also one that it drops. So whoever bounds the calls of a cycle
+//! bounds the cycle's work, whatever arrives; what is left waits for the next cycle.
 //!
 //! | way | between | who can put a frame in |
 //! |---|---|---|
 //! | [`UdpLink`] | two processes, over one or two paths | whoever can send from the other end's address and port |
 //! | [`UdpServer`] | one process and whoever asks | everybody who reaches the port |
 
+pub mod auth;
 mod error;
 mod udp;
 
+pub use auth::{Authenticated, Key};
 pub use error::LinkError;
 pub use udp::{UdpLink, UdpServer};
 
@@ -27,7 +31,7 @@ pub trait Link {
     fn send(&mut self, frame: &[u8]);
 
     /// The next frame that arrived, into `frame` (cleared first), and over which path. `None`: no more
-    /// now. Never blocks.
+    /// now. `frame` stays empty if it was dropped: that is counted. Never blocks.
     fn receive(&mut self, frame: &mut Vec<u8>) -> Option<u8>;
 
     /// What happened since this end was made.
@@ -40,7 +44,7 @@ pub trait Server {
     type Peer: Copy + Eq + std::fmt::Debug;
 
     /// The next frame that arrived, into `frame` (cleared first), and from whom. `None`: no more now.
-    /// Never blocks.
+    /// `frame` stays empty if it was dropped: that is counted. Never blocks.
     fn receive(&mut self, frame: &mut Vec<u8>) -> Option<Self::Peer>;
 
     /// Sends one frame. Never blocks: what cannot go out now is lost, and counted.
@@ -63,6 +67,8 @@ pub struct LinkCounts {
     pub empty: u64,
     /// Arrived longer than [`FRAME_LEN_MAX`], and were dropped.
     pub oversized: u64,
+    /// Arrived without the tag of the right key, or were this end's own come back, and were dropped.
+    pub unauthentic: u64,
     /// Errors that the system reported, such as that nobody listens at the other end.
     pub errors: u64,
 }

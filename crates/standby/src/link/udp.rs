@@ -21,8 +21,8 @@ use super::{FRAME_LEN_MAX, Link, LinkCounts, LinkError, Server};
 /// datagrams, for which the kernel accounts about 128 KiB. The system's `rmem_max` limits it further.
 const QUEUE_LEN: usize = 1 << 20;
 
-/// Datagrams that are dropped in one call before it says that there are no more.
-const DROPS_MAX: usize = 64;
+/// The system reports an error once, and the next attempt does what was asked.
+const TRIES: usize = 2;
 
 /// More datagrams than any queue holds of what came before a socket was connected.
 const EARLY_MAX: usize = 1 << 16;
@@ -97,8 +97,7 @@ impl Link for UdpLink {
         }
     }
 
-    /// Cost: a system call for each path that has nothing, and one for each datagram taken, of which at
-    /// most 64 are dropped.
+    /// Cost: a system call for each path that has nothing or reports an error, and one for the datagram.
     fn receive(&mut self, frame: &mut Vec<u8>) -> Option<u8> {
         let count = self.paths.len();
         for index in (self.first..count).chain(0..self.first) {
@@ -166,7 +165,7 @@ impl UdpServer {
 impl Server for UdpServer {
     type Peer = SocketAddr;
 
-    /// Cost: a system call for each datagram taken, of which at most 64 are dropped.
+    /// Cost: a system call.
     fn receive(&mut self, frame: &mut Vec<u8>) -> Option<SocketAddr> {
         let socket = &self.socket;
         self.inbox
@@ -192,7 +191,7 @@ impl LinkCounts {
             self.unsent += 1;
             return;
         }
-        for _ in 0..2 {
+        for _ in 0..TRIES {
             match send() {
                 Ok(_) => {
                     self.sent += 1;
@@ -220,7 +219,7 @@ impl Inbox {
         }
     }
 
-    /// The next datagram that can be a frame, and where it came from.
+    /// The next datagram, into `frame` if it can be one, and where it came from.
     fn take<P>(
         &mut self,
         frame: &mut Vec<u8>,
@@ -228,13 +227,17 @@ impl Inbox {
         receive: impl Fn(&mut [u8]) -> io::Result<(usize, P)>,
     ) -> Option<P> {
         frame.clear();
-        for _ in 0..DROPS_MAX {
+        for _ in 0..TRIES {
             match receive(&mut self.bytes) {
-                Ok((0, _)) => counts.empty += 1,
-                Ok((len, _)) if len > FRAME_LEN_MAX => counts.oversized += 1,
                 Ok((len, from)) => {
-                    frame.extend_from_slice(&self.bytes[..len]);
-                    counts.received += 1;
+                    match len {
+                        0 => counts.empty += 1,
+                        1..=FRAME_LEN_MAX => {
+                            frame.extend_from_slice(&self.bytes[..len]);
+                            counts.received += 1;
+                        }
+                        _ => counts.oversized += 1,
+                    }
                     return Some(from);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,

@@ -31,12 +31,14 @@ pub fn await_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The next frame, and over which path.
+/// The next frame that is not dropped, and over which path.
 #[track_caller]
 pub fn await_frame(link: &mut impl Link) -> (u8, Vec<u8>) {
     let mut frame = Vec::new();
-    let path = await_some("a frame", || link.receive(&mut frame));
-    (path, frame)
+    await_some("a frame", || {
+        let path = link.receive(&mut frame)?;
+        (!frame.is_empty()).then(|| (path, std::mem::take(&mut frame)))
+    })
 }
 
 /// The next request, and from whom.

@@ -6,6 +6,7 @@ mod authority;
 mod frame;
 mod frame_random;
 mod golden;
+mod link_auth;
 mod link_scene;
 mod link_udp;
 mod peer;
