@@ -1,10 +1,11 @@
-//! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files, and
-//! `bumpless bench`, figures of this machine.
+//! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files,
+//! `bumpless standby`, a hot-standby pair, and `bumpless bench`, figures of this machine.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod pool;
 mod signals;
+mod standby;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ enum Command {
     #[command(hide = true)]
     PoolWorker(pool::WorkerArguments),
     Bench(bench::BenchArguments),
+    Standby(standby::StandbyArguments),
 }
 
 fn main() -> ExitCode {
@@ -31,5 +33,6 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(*arguments),
         Command::PoolWorker(arguments) => pool::run_worker(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Standby(arguments) => standby::run(&arguments),
     }
 }

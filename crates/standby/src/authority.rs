@@ -27,6 +27,24 @@ pub trait Authority {
     fn hear(&mut self, _: &Reply) {}
 }
 
+impl<A: Authority + ?Sized> Authority for Box<A> {
+    fn want(&mut self, node: NodeId, above: Epoch) {
+        (**self).want(node, above);
+    }
+
+    fn poll(&mut self) -> Option<Result<Grant, AuthorityError>> {
+        (**self).poll()
+    }
+
+    fn asks_actuator(&self) -> Option<Epoch> {
+        (**self).asks_actuator()
+    }
+
+    fn hear(&mut self, reply: &Reply) {
+        (**self).hear(reply);
+    }
+}
+
 /// Why no epoch was granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 pub enum AuthorityError {

@@ -9,6 +9,7 @@ pub mod actuator;
 pub mod authority;
 pub mod checkpoint;
 pub mod config;
+pub mod drive;
 pub mod epoch;
 pub mod event;
 pub mod frame;

@@ -18,6 +18,8 @@ pub mod layout;
 pub mod locks;
 pub mod proof;
 #[cfg(not(bumpless_loom))]
+pub mod realtime;
+#[cfg(not(bumpless_loom))]
 pub mod region;
 pub mod seqlock;
 #[cfg(not(bumpless_loom))]

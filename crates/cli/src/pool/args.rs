@@ -136,7 +136,7 @@ fn chaos_rates(text: &str) -> Result<ChaosRates, String> {
     Ok(rates)
 }
 
-fn command_words(text: &str) -> Result<Words, String> {
+pub fn command_words(text: &str) -> Result<Words, String> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(Words(words)),
         Some(_) => Err("no command".to_owned()),
@@ -144,7 +144,7 @@ fn command_words(text: &str) -> Result<Words, String> {
     }
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     const WANTED: &str = "wanted a number with ms, s, m or h, above 0 and at most 1000h";
     let found = || format!("{text:?}: {WANTED}");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

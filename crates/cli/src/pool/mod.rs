@@ -10,7 +10,7 @@
 //! `supervise`, `harm`, `ending` are the parent's loop over `ledger`, `tenant`, `attempts`, `chaos`, `pace`;
 //! `children` makes its system calls; `site` is the files that a pool has.
 
-mod args;
+pub mod args;
 mod attempts;
 mod bell;
 mod chaos;

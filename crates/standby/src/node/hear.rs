@@ -12,7 +12,7 @@ use crate::event::{Alarm, Demotion, Event};
 use crate::message::{
     Flags, Fragment, Grant, Heartbeat, Part, Received, Refusal, Reply, Standing, Verdict,
 };
-use crate::transfer::Complete;
+use crate::transfer::{Complete, PartError};
 
 /// What of all that the rest of the tick needs.
 #[derive(Debug, Default)]
@@ -44,7 +44,9 @@ impl<C: Controller> Node<C> {
                 Received::Heartbeat { path, heartbeat } => {
                     self.hear_heartbeat(now, *path, heartbeat, &mut heard, events);
                 }
-                Received::Fragment { fragment, .. } => self.hear_fragment(fragment, &mut heard),
+                Received::Fragment { fragment, .. } => {
+                    self.hear_fragment(fragment, &mut heard, events)
+                }
                 Received::Reply(reply) => self.hear_reply(now, reply, &mut heard, events),
                 Received::Grant(Ok(grant)) => self.hear_grant(*grant),
                 Received::Grant(Err(error)) => {
@@ -135,6 +137,7 @@ impl<C: Controller> Node<C> {
             if heartbeat.epoch < self.epoch {
                 return;
             }
+            self.level = self.level.max(heartbeat.epoch);
             self.demote(Demotion::Superseded, events);
         }
         if heartbeat.epoch < self.level {
@@ -162,6 +165,7 @@ impl<C: Controller> Node<C> {
                 heartbeat.schema,
                 part,
                 heard,
+                events,
             );
         }
         let other_program = heartbeat.program != self.config.0.program;
@@ -173,7 +177,12 @@ impl<C: Controller> Node<C> {
         self.schemas_differ = other_schema;
     }
 
-    fn hear_fragment<'m>(&mut self, fragment: &'m Fragment, heard: &mut Heard<'m>) {
+    fn hear_fragment<'m>(
+        &mut self,
+        fragment: &'m Fragment,
+        heard: &mut Heard<'m>,
+        events: &mut Vec<Event>,
+    ) {
         let config = &self.config.0;
         if fragment.cluster != config.cluster || fragment.node != config.partner {
             self.condition.0.counts.foreign += 1;
@@ -190,7 +199,7 @@ impl<C: Controller> Node<C> {
             part,
             ..
         } = fragment;
-        self.hear_part(*epoch, *seq, *schema, part, heard);
+        self.hear_part(*epoch, *seq, *schema, part, heard, events);
     }
 
     fn hear_part<'m>(
@@ -200,6 +209,7 @@ impl<C: Controller> Node<C> {
         schema: u64,
         part: &'m Part,
         heard: &mut Heard<'m>,
+        events: &mut Vec<Event>,
     ) {
         if schema != self.shadow.controller().schema() || (epoch, seq) <= self.shadow.adopted() {
             return;
@@ -207,6 +217,10 @@ impl<C: Controller> Node<C> {
         match self.receiver.accept(epoch, seq, part) {
             Ok(Some(complete)) => heard.complete = Some(complete),
             Ok(None) => {}
+            Err(PartError::Disagrees { .. }) => {
+                self.condition.0.set(Alarm::Disagree, true, events);
+                heard.is_disputed = true;
+            }
             Err(_) => self.condition.0.counts.bad_parts += 1,
         }
     }

@@ -1,0 +1,208 @@
+//! A controller in any language: a program that answers one line for every line.
+//!
+//! ```text
+//!   node ──▶ program   CYCLE MEASURED STATE        STATE is `-` in the beginning
+//!   node ◀── program   OUTPUT STATE                STATE: one word, at most 4,096 bytes
+//! ```
+//!
+//! The program keeps nothing between lines: all that the next cycle needs is in STATE. So a takeover, and
+//! the catching up of a late checkpoint, are lines like any other. A program that does not answer in time
+//! makes its node silent, and the partner takes over; one that ends, or answers with something else, ends
+//! the node before anything of that cycle is sent. It sees the end of its input when its node is gone.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::rc::Rc;
+
+use bumpless_standby::checkpoint::{Checkpoint, CheckpointError, Controller};
+
+use super::controller::Reading;
+use super::error::StandbyError;
+
+/// The longest state; unit: bytes.
+const STATE_LEN_MAX: usize = 4096;
+
+/// The user's program, and the state after its last answer.
+#[derive(Debug, Clone)]
+pub struct Exec {
+    program: Rc<RefCell<Program>>,
+    state: String,
+    output: f64,
+}
+
+#[derive(Debug)]
+struct Program {
+    name: String,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Exec {
+    /// Starts the program.
+    pub fn start(words: &[String]) -> Result<Self, StandbyError> {
+        let [name, arguments @ ..] = words else {
+            return Err(StandbyError::NoProgram);
+        };
+        let start_error = |error| StandbyError::Program {
+            doing: "start",
+            name: name.clone(),
+            error,
+        };
+        let mut child = Command::new(name)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(start_error)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(StandbyError::NoProgram);
+        };
+        Ok(Self {
+            program: Rc::new(RefCell::new(Program {
+                name: name.clone(),
+                stdin,
+                stdout: BufReader::new(stdout),
+            })),
+            state: "-".to_owned(),
+            output: 0.0,
+        })
+    }
+}
+
+impl Program {
+    fn ask(&mut self, reading: &Reading, state: &str) -> Result<(f64, String), StandbyError> {
+        let failed = |doing, error| StandbyError::Program {
+            doing,
+            name: self.name.clone(),
+            error,
+        };
+        let question = format!("{} {} {state}\n", reading.cycle, reading.measured);
+        self.stdin
+            .write_all(question.as_bytes())
+            .map_err(|error| failed("ask", error))?;
+        let mut answer = String::new();
+        // One byte more than allowed, so that too long is seen.
+        let limit = (STATE_LEN_MAX + 64) as u64;
+        std::io::Read::take(&mut self.stdout, limit)
+            .read_line(&mut answer)
+            .map_err(|error| failed("hear", error))?;
+        parse(&answer).ok_or_else(|| StandbyError::Answer {
+            name: self.name.clone(),
+            found: answer.chars().take(60).collect(),
+        })
+    }
+}
+
+/// `OUTPUT STATE`, a finite number and one word.
+fn parse(answer: &str) -> Option<(f64, String)> {
+    let (output, state) = answer.strip_suffix('\n')?.split_once(' ')?;
+    let output: f64 = output.parse().ok()?;
+    (output.is_finite() && is_state(state)).then(|| (output, state.to_owned()))
+}
+
+fn is_state(state: &str) -> bool {
+    !state.is_empty() && state.len() <= STATE_LEN_MAX && !state.contains(char::is_whitespace)
+}
+
+impl Checkpoint for Exec {
+    fn schema(&self) -> u64 {
+        0x6578_6563_0000_0001
+    }
+
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.output.to_le_bytes());
+        bytes.extend_from_slice(self.state.as_bytes());
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Self, CheckpointError> {
+        let malformed = |why: &str| CheckpointError::Malformed(why.to_owned());
+        let (output, state) = bytes
+            .split_first_chunk::<8>()
+            .ok_or_else(|| malformed("shorter than an output"))?;
+        let state = std::str::from_utf8(state).map_err(|_| malformed("state is no UTF-8"))?;
+        if !is_state(state) {
+            return Err(malformed("state is not one word of at most 4,096 bytes"));
+        }
+        Ok(Self {
+            program: Rc::clone(&self.program),
+            state: state.to_owned(),
+            output: f64::from_le_bytes(*output),
+        })
+    }
+
+    fn check(&self) -> Result<(), CheckpointError> {
+        if self.output.is_finite() {
+            return Ok(());
+        }
+        Err(CheckpointError::OutOfRange {
+            what: "the output",
+            found: self.output.to_string(),
+            wanted: "finite".to_owned(),
+        })
+    }
+}
+
+impl Controller for Exec {
+    type Input = Reading;
+    type Output = f64;
+
+    fn step(&mut self, input: &Reading) {
+        match self.program.borrow_mut().ask(input, &self.state) {
+            Ok((output, state)) => (self.output, self.state) = (output, state),
+            Err(error) => {
+                // Before this cycle's heartbeat and output: a node without its controller is a dead one.
+                eprintln!("bumpless standby node: {error}");
+                std::process::exit(1);
+            }
+        }
+    }
+
+    fn output(&self) -> f64 {
+        self.output
+    }
+
+    fn input_digest(input: &Reading) -> u32 {
+        input.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_finite_number_and_one_word() {
+        assert_eq!(parse("1.5 a:b\n"), Some((1.5, "a:b".to_owned())));
+        for wrong in [
+            "1.5\n",
+            "1.5 \n",
+            "1.5 a b\n",
+            "inf a\n",
+            "x a\n",
+            "1.5 a",
+            "",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_keeps_its_state_in_the_line_can_be_continued_by_another_one() {
+        let script = "while read c m s; do [ $s = - ] && s=0; s=$((s + 2)); echo $s.5 $s; done";
+        let words = ["sh", "-c", script].map(str::to_owned);
+        let mut one = Exec::start(&words).expect("sh starts");
+        let reading = Reading {
+            cycle: 1,
+            measured: 0.0,
+        };
+        one.step(&reading);
+        one.step(&reading);
+        let mut bytes = vec![];
+        one.encode(&mut bytes);
+        let mut other = Exec::start(&words).expect("sh starts");
+        other = other.decode(&bytes).expect("a state");
+        other.step(&reading);
+        assert_eq!((other.output(), other.state.as_str()), (6.5, "6"));
+    }
+}

@@ -1,0 +1,60 @@
+//! `bumpless standby`: a hot-standby pair and its fenced actuator, as processes.
+
+mod args;
+mod control;
+mod controller;
+mod error;
+mod exec;
+mod log;
+mod node;
+mod plant;
+mod ways;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use args::{NodeArguments, OrderArguments, PlantArguments};
+
+/// A hot-standby pair: the backup takes over within a few cycles.
+#[derive(Debug, Args)]
+pub struct StandbyArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Plant(Box<PlantArguments>),
+    Node(Box<NodeArguments>),
+    /// Hand the role to the qualified partner, without a lost cycle
+    SwitchOver(OrderArguments),
+    /// Hand the role over and take it back, to see that it works
+    TestSwitch(OrderArguments),
+    /// Hand the role over and go out of service
+    Leave(OrderArguments),
+    /// Take the role, whatever else is known
+    Promote(OrderArguments),
+    /// Unlatch the alarms whose cause is gone
+    ClearAlarms(OrderArguments),
+}
+
+/// Runs what the arguments name.
+pub fn run(arguments: &StandbyArguments) -> ExitCode {
+    let done = match &arguments.what {
+        What::Plant(arguments) => plant::run(arguments),
+        What::Node(arguments) => node::run(arguments),
+        What::SwitchOver(arguments) => control::order(&arguments.state_dir, "switch-over"),
+        What::TestSwitch(arguments) => control::order(&arguments.state_dir, "test-switch"),
+        What::Leave(arguments) => control::order(&arguments.state_dir, "leave"),
+        What::Promote(arguments) => control::order(&arguments.state_dir, "promote"),
+        What::ClearAlarms(arguments) => control::order(&arguments.state_dir, "clear-alarms"),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bumpless standby: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `bumpless standby node`: one node of a pair, in its loop.
+
+use bumpless_standby::authority::{Authority, LocalFile, Witness};
+use bumpless_standby::checkpoint::Controller;
+use bumpless_standby::config::{Config, Preempt, SwitchTest};
+use bumpless_standby::drive::{Background, NodeDriver, Pace, WatchdogDevice};
+use bumpless_standby::persist::FileStore;
+use bumpless_standby::{Node, NodeId};
+use bumpless_substrate::realtime;
+
+use super::args::{BuiltIn, GrantedBy, NodeArguments};
+use super::control::Orders;
+use super::controller::{Integrator, Pid, Reading};
+use super::error::StandbyError;
+use super::exec::Exec;
+use super::log::{self, Log};
+use super::ways;
+use crate::signals::Signals;
+
+/// Names the built-in controllers' program; with `--exec`, the word list is hashed on top.
+const PROGRAM: u64 = 1;
+
+/// Runs until a signal asks for the end.
+pub fn run(arguments: &NodeArguments) -> Result<(), StandbyError> {
+    match (&arguments.exec, arguments.controller) {
+        (Some(words), _) => run_with(arguments, Exec::start(&words.0)?),
+        (None, BuiltIn::Integrator) => run_with(arguments, Integrator::new()),
+        (None, BuiltIn::Pid) => run_with(arguments, Pid::new()),
+    }
+}
+
+fn run_with<C>(arguments: &NodeArguments, controller: C) -> Result<(), StandbyError>
+where
+    C: Controller<Input = Reading, Output = f64>,
+{
+    let signals = Signals::install().map_err(|error| StandbyError::System {
+        doing: "catch SIGTERM",
+        error,
+    })?;
+    let incarnation = ways::incarnation()?;
+    let node = Node::new(config(arguments), incarnation, controller)?;
+    let partner = ways::to_partner(&arguments.listen, &arguments.peer)?;
+    let actuator = ways::to_actuator(arguments.actuator)?;
+    let orders = Orders::open(&arguments.state_dir)?;
+    let mut watchdog = match &arguments.watchdog {
+        Some(path) => Some(WatchdogDevice::open(path)?),
+        None => None,
+    };
+    let mut log = Log::create(arguments.log.as_deref())?;
+    let authority: Box<dyn Authority> = match arguments.authority {
+        GrantedBy::Actuator => Box::new(Witness::new(incarnation)),
+        GrantedBy::File => {
+            let store = FileStore::new(arguments.state_dir.join("epoch"));
+            let background =
+                Background::spawn(LocalFile::new(store)).map_err(|error| StandbyError::System {
+                    doing: "start a thread",
+                    error,
+                })?;
+            Box::new(background)
+        }
+    };
+    let mut driver = NodeDriver::new(node, partner, actuator, authority);
+    prepare(arguments);
+
+    let period_ns = ways::ns(arguments.pair.period);
+    // The two nodes tick half a cycle apart: what one says is half a cycle old when the other ticks.
+    let mut pace = Pace::new(period_ns, u64::from(arguments.id) * period_ns / 2);
+    while !signals.asked() {
+        let beat = pace.await_next();
+        driver.hear();
+        let measured = driver
+            .sample()
+            .filter(|sample| sample.cycle < beat.cycle)
+            .map_or(0.0, |sample| sample.value);
+        let reading = Reading {
+            cycle: beat.cycle,
+            measured,
+        };
+        let done = driver.cycle(beat.now_ns, beat.cycle, &reading);
+        if let Some(device) = &mut watchdog {
+            device.feed()?;
+        }
+        for event in &done.events {
+            log::event(arguments.id, &beat, event);
+        }
+        log.cycle(&beat, &done, driver.node().state());
+        orders.obey(|command| {
+            let taken = driver.node_mut().command(command);
+            taken.map_err(|error| error.to_string())
+        });
+    }
+    Ok(())
+}
+
+fn config(arguments: &NodeArguments) -> Config {
+    let (node, partner) = (NodeId(arguments.id), NodeId(1 - arguments.id));
+    let period_ns = ways::ns(arguments.pair.period);
+    let mut config = Config::new(arguments.pair.cluster, node, partner, period_ns);
+    config.miss_limit = arguments.miss;
+    config.lease_cycles = arguments.miss.saturating_sub(1).max(1);
+    config.history_cycles = config.history_cycles.max(arguments.miss.saturating_add(2));
+    config.path_silent_max = config.path_silent_max.max(arguments.miss);
+    config.paths = arguments.peer.len().min(2) as u8;
+    config.preferred = arguments.preferred;
+    config.preempt = arguments.preempt_after.map(|delay| Preempt {
+        delay_ns: ways::ns(delay),
+    });
+    config.switch_test = Some(SwitchTest {
+        every_ns: arguments.test_every.map_or(u64::MAX, ways::ns),
+        dwell_cycles: arguments.test_dwell,
+    });
+    config.program = match &arguments.exec {
+        None => PROGRAM,
+        Some(words) => PROGRAM << 32 | u64::from(crc32c::crc32c(words.0.join("\0").as_bytes())),
+    };
+    config
+}
+
+/// What is refused is said, and the loop runs without.
+fn prepare(arguments: &NodeArguments) {
+    if arguments.lock_memory
+        && let Err(errno) = realtime::lock_memory()
+    {
+        eprintln!("bumpless standby node: memory is not locked: {errno}");
+    }
+    if let Some(priority) = arguments.rt_priority
+        && let Err(errno) = realtime::use_fifo(priority)
+    {
+        eprintln!("bumpless standby node: no real-time priority {priority}: {errno}");
+    }
+}

@@ -1,0 +1,67 @@
+//! `bumpless standby plant`: a fenced actuator before a simulated plant.
+
+use bumpless_standby::drive::{Pace, PlantDriver};
+use bumpless_standby::persist::FileStore;
+use bumpless_standby::{Actuator, ActuatorConfig, Epoch, NodeId};
+
+use super::args::PlantArguments;
+use super::error::StandbyError;
+use super::log::Log;
+use super::ways;
+use crate::signals::Signals;
+
+/// Requests are answered so many times in a control cycle.
+const LOOKS_PER_CYCLE: u64 = 8;
+/// A first-order plant: so much of the way to its input in one cycle.
+const PLANT_GAIN: f64 = 0.1;
+
+/// Runs until a signal asks for the end, then prints what was counted.
+pub fn run(arguments: &PlantArguments) -> Result<(), StandbyError> {
+    let signals = Signals::install().map_err(|error| StandbyError::System {
+        doing: "catch SIGTERM",
+        error,
+    })?;
+    let config = ActuatorConfig {
+        cluster: arguments.pair.cluster,
+        nodes: [NodeId(0), NodeId(1)],
+        epoch_jump_max: 1024,
+    };
+    let mut store = FileStore::new(arguments.state_dir.join("level"));
+    let now_ns = bumpless_substrate::clock::monotonic_ns();
+    let mut actuator = Actuator::<f64>::start(config, ways::incarnation()?, now_ns, &mut store)?;
+    if arguments.commission {
+        actuator.commission(Epoch::NONE, &mut store)?;
+    }
+    let server = ways::of_plant(arguments.listen)?;
+    let mut log = Log::create(arguments.log.as_deref())?;
+    let mut driver = PlantDriver::new(actuator, server, store, arguments.pair.cluster);
+
+    let period_ns = ways::ns(arguments.pair.period);
+    let mut pace = Pace::new((period_ns / LOOKS_PER_CYCLE).max(1), 0);
+    let (mut measured, mut last_cycle) = (0.0, 0);
+    while !signals.asked() {
+        let beat = pace.await_next();
+        driver.answer(beat.now_ns, |applied| log.applied(beat.now_ns, &applied));
+        let cycle = beat.now_ns / period_ns;
+        if cycle > last_cycle {
+            last_cycle = cycle;
+            if let Some(held) = driver.actuator().held() {
+                measured += PLANT_GAIN * (held.value - measured);
+            }
+            driver.tell(cycle, measured);
+        }
+    }
+    let counts = driver.actuator().counts();
+    let line = serde_json::json!({
+        "accepted": counts.accepted,
+        "refused": counts.refused,
+        "stale": counts.stale,
+        "foreign": counts.foreign,
+        "not_durable": counts.not_durable,
+        "undecodable": driver.undecodable(),
+        "level": driver.actuator().level().counter(),
+        "measured": measured,
+    });
+    println!("{line}");
+    Ok(())
+}
