@@ -116,8 +116,8 @@ impl<'t> EpochBarrier<'t> {
         self.table.beat(handle)?;
         let slot = handle.slot() as u32;
         let joined = self.floor().join(slot, handle.generation());
-        joined.map_err(|error| self.named(handle, error))?;
-        Ok(Member::new(self, handle))
+        let first = joined.map_err(|error| self.named(handle, error))?;
+        Ok(Member::new(self, handle, first))
     }
 
     /// The epoch that has not been released: a number that starts at 0, rises by one with each release,

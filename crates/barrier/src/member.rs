@@ -27,6 +27,7 @@ use crate::barrier::EpochBarrier;
 use crate::error::BarrierError;
 use crate::floor::{Absent, Look, Roll, Seat, Wanted};
 use crate::presence::{Presence, presence};
+use crate::word::Epoch;
 
 /// How long a waiter sleeps at most while no watchdog says how often it looks.
 const LOOK_INTERVAL_UNKNOWN: Duration = Duration::from_millis(5);
@@ -49,11 +50,22 @@ pub struct Released {
 pub struct Member<'b> {
     barrier: &'b EpochBarrier<'b>,
     handle: Handle,
+    first: Epoch,
 }
 
 impl<'b> Member<'b> {
-    pub(crate) fn new(barrier: &'b EpochBarrier<'b>, handle: Handle) -> Self {
-        Self { barrier, handle }
+    pub(crate) fn new(barrier: &'b EpochBarrier<'b>, handle: Handle, first: Epoch) -> Self {
+        Self {
+            barrier,
+            handle,
+            first,
+        }
+    }
+
+    /// The epoch from which on the member is waited for: that of its first [`wait`](Self::wait).
+    #[must_use]
+    pub fn first_epoch(&self) -> u64 {
+        self.first.number()
     }
 
     /// The registration that is the member.

@@ -13,7 +13,7 @@ use bumpless_substrate::region::RegionError;
 
 use crate::findings::{Findings, Kind};
 use crate::operations::{Operation, Owed, Survivors};
-use crate::point::LateOwner;
+use crate::point::{Bystander, LateOwner};
 use crate::stage::Stage;
 use crate::survivors::{acknowledge, reclaim, reclaim_by_pid, register_all, silent_now};
 use crate::victim::{ROOMY, THEIRS, units};
@@ -22,15 +22,26 @@ use crate::victim::{ROOMY, THEIRS, units};
 const SCANS_UNTIL_SILENT: usize = 4;
 
 /// Lets the survivors of an operation look.
-pub fn look(operation: &Operation, stage: &Stage, late: Option<LateOwner>) -> Result<Findings> {
+pub fn look(
+    operation: &Operation,
+    stage: &Stage,
+    bystander: Option<Bystander>,
+) -> Result<Findings> {
     let (path, owed) = (stage.table(), &operation.owed);
-    match (operation.survivors, late) {
-        (Survivors::LateOwner, Some(late)) => late_owner(&path, &late),
-        (Survivors::Reset, Some(late)) => replaced(&path, &late, stage, owed),
+    match (operation.survivors, bystander) {
+        (Survivors::LateOwner, Some(Bystander::LateOwner(late))) => late_owner(&path, &late),
+        (Survivors::Reset, Some(Bystander::LateOwner(late))) => replaced(&path, &late, stage, owed),
         (Survivors::Open, _) => opened(&path, stage, owed),
         (Survivors::ByPid, _) => {
             let table = HeartbeatTable::attach(&path)?;
             Ok(reclaim_by_pid(&table, owed, &stage.log()?))
+        }
+        (_, Some(Bystander::Waiter(waiter))) => {
+            let mut findings = Findings::default();
+            waiter.look(&mut findings)?;
+            let table = HeartbeatTable::attach(&path)?;
+            findings.0.extend(reclaim(&table, owed, &stage.log()?).0);
+            Ok(findings)
         }
         _ => {
             let (table, log) = (HeartbeatTable::attach(&path)?, stage.log()?);

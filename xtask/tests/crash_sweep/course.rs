@@ -21,7 +21,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::operations::Operation;
-use crate::point::{LateOwner, at_the_window};
+use crate::point::{Bystander, at_the_window};
 use crate::stage::Stage;
 use crate::tracer::{Instruction, Step, Victim};
 
@@ -69,7 +69,7 @@ impl Course {
         loop {
             let (first, _) = *course.stages.last().context("a stage")?;
             let stage = Stage::new(folder.join("measure"));
-            let (victim, _late) = course.bring(operation, &stage, first)?;
+            let (victim, _bystander) = course.bring(operation, &stage, first)?;
             let Some(next) = course.walk(&victim, &stage, first, &mut seen, |address| {
                 Self::is_on_the_way(operation, address, folder)
             })?
@@ -125,7 +125,7 @@ impl Course {
     /// Whether victims come to an address also at full speed, and not only while they are slow.
     fn is_on_the_way(operation: &Operation, address: u64, folder: &Path) -> Result<bool> {
         for _ in 0..TRIES {
-            let (victim, _late) =
+            let (victim, _bystander) =
                 at_the_window(operation, Stage::new(folder.join("try")).cleared()?)?;
             let is_there = victim.run_to(address)?;
             victim.kill()?;
@@ -142,10 +142,10 @@ impl Course {
         operation: &Operation,
         stage: &Stage,
         k: usize,
-    ) -> Result<(Victim, Option<LateOwner>)> {
+    ) -> Result<(Victim, Option<Bystander>)> {
         let stages = self.stages.iter().rev().filter(|(first, _)| *first <= k);
         for (first, address) in stages.flat_map(|stage| [stage; TRIES]) {
-            let (victim, late) = at_the_window(operation, stage.cleared()?)?;
+            let (victim, bystander) = at_the_window(operation, stage.cleared()?)?;
             let is_there = match address {
                 Some(address) => victim.run_to(*address)?,
                 None => true,
@@ -160,7 +160,7 @@ impl Course {
                     break;
                 }
             }
-            return Ok((victim, late));
+            return Ok((victim, bystander));
         }
         bail!("no way to point {k}")
     }

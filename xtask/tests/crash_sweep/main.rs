@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod aftermath;
+mod barriers;
 mod course;
 mod findings;
 mod openers;

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::stage::Stage;
 use crate::victim::{MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
-use crate::{openers, owners, watchdogs};
+use crate::{barriers, openers, owners, watchdogs};
 
 /// Who and what is there when the victim comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,11 @@ pub enum Scene {
     DiesAtTheWindow(&'static str),
     /// A table in which a survivor is registered and does not beat.
     LateOwner,
+    /// A barrier at which a survivor has joined: it waits when the victim has joined too, or is dead.
+    Barrier {
+        /// Whether it waits while the victim lives.
+        waits_for_victim: bool,
+    },
     /// As `DiedBefore` with a busy one, and then the machine was started again.
     EarlierBoot,
 }
@@ -124,11 +129,17 @@ const fn seen_by(survivors: Survivors, operation: Operation) -> Operation {
     }
 }
 
-/// Every operation of region, table, watchdog, keeper and lease.
-pub static OPERATIONS: [Operation; 28] = {
+/// Every operation of region, table, watchdog, keeper, lease and barrier.
+pub static OPERATIONS: [Operation; 32] = {
     use Scene::{DiedBefore, DiesAtTheWindow, EarlierBoot, LateOwner, NoTable, Table};
     use Survivors as By;
     const BUSY: Scene = DiedBefore(ROOMY, "busy");
+    const ALONE: Scene = Scene::Barrier {
+        waits_for_victim: false,
+    };
+    const AWAITED: Scene = Scene::Barrier {
+        waits_for_victim: true,
+    };
     [
         // The owner's.
         operation("beat", Table(ROOMY), owners::beat, OF_THE_VICTIM),
@@ -292,5 +303,10 @@ pub static OPERATIONS: [Operation; 28] = {
             By::Open,
             operation("remove-nothing", NoTable, openers::remove, NOTHING),
         ),
+        // At a barrier.
+        operation("barrier-join", ALONE, barriers::join, NOTHING),
+        operation("barrier-give-up", ALONE, barriers::give_up, NOTHING),
+        operation("barrier-release", AWAITED, barriers::release, NOTHING),
+        operation("barrier-leave", AWAITED, barriers::leave, NOTHING),
     ]
 };

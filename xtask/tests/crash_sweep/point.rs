@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use bumpless_heartbeat::{Handle, HeartbeatTable};
 
 use crate::aftermath;
+use crate::barriers::Waiter;
 use crate::course::Course;
 use crate::findings::{Findings, Kind};
 use crate::operations::{Operation, Scene};
@@ -29,6 +30,15 @@ pub struct LateOwner {
     pub handle: Handle,
 }
 
+/// Somebody of the sweep's own who was there before the victim came.
+#[derive(Debug)]
+pub enum Bystander {
+    /// An owner that does not beat.
+    LateOwner(Box<LateOwner>),
+    /// A member of a barrier.
+    Waiter(Waiter),
+}
+
 /// Kills a victim at a crash point of its window and lets the survivors look.
 pub fn crash_at(
     operation: &'static Operation,
@@ -37,13 +47,13 @@ pub fn crash_at(
     folder: &Path,
 ) -> Result<Findings> {
     let stage = Stage::new(folder.join("point"));
-    let (victim, late) = course.bring(operation, &stage, k)?;
+    let (victim, bystander) = course.bring(operation, &stage, k)?;
     victim.kill()?;
     let (report, reported) = channel();
     let looked_at = stage.clone();
     std::thread::spawn(move || {
         // Nobody listens when it has taken too long.
-        let _ = report.send(aftermath::look(operation, &looked_at, late));
+        let _ = report.send(aftermath::look(operation, &looked_at, bystander));
     });
     let mut findings = Findings::default();
     match reported.recv_timeout(SURVIVORS_LIMIT) {
@@ -55,7 +65,7 @@ pub fn crash_at(
 }
 
 /// Sets the scene and brings the victim to the opening of its window.
-pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Option<LateOwner>)> {
+pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Option<Bystander>)> {
     let path = stage.table();
     let start = || Victim::start(operation.name, stage.folder());
     let die = |part| Beside::start(part, stage.folder())?.kill();
@@ -81,7 +91,13 @@ pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Op
             let table = HeartbeatTable::create(path, ROOMY)?;
             let handle = table.register(std::process::id())?;
             victim::mark(&table, handle, &THEIRS)?;
-            Ok((start()?, Some(LateOwner { table, handle })))
+            let late = Box::new(LateOwner { table, handle });
+            Ok((start()?, Some(Bystander::LateOwner(late))))
+        }
+        Scene::Barrier { waits_for_victim } => {
+            HeartbeatTable::create(path, ROOMY)?;
+            let waiter = Waiter::start(stage, waits_for_victim)?;
+            Ok((start()?, Some(Bystander::Waiter(waiter))))
         }
         Scene::EarlierBoot => {
             HeartbeatTable::create(&path, ROOMY)?;

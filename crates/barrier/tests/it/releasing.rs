@@ -93,6 +93,7 @@ fn a_member_that_joins_during_an_epoch_is_waited_for_from_the_next() {
     let mut first = barrier.join(register(&table)).unwrap();
     assert_eq!(expect_whole(first.wait()), 1);
     let mut second = barrier.join(register(&table)).unwrap();
+    assert_eq!((first.first_epoch(), second.first_epoch()), (1, 3));
     assert_eq!(expect_whole(first.wait_timeout(LONG)), 2);
     assert_refused!(
         first.wait_timeout(Duration::ZERO),

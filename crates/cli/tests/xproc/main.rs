@@ -8,6 +8,7 @@
 //! are made one by one, so that lateness is counted exactly and a busy machine fails nothing.
 #![forbid(unsafe_code)]
 
+mod barrier;
 mod child;
 mod churn;
 mod death;
@@ -115,6 +116,9 @@ const SCENARIOS: &[Scenario] = scenarios![
     45 Nothing files::reset_of_a_live_table_cuts_the_old_one_off,
     46 Nothing standby::a_recycled_slot_holds_no_lease,
     47 Nothing matrix::every_row_of_the_truth_matrix_has_the_wanted_verdict,
+    60 Nothing barrier::barrier_of_sixteen_is_never_early_and_never_stuck_whoever_is_killed,
+    61 Nothing barrier::stopped_member_holds_the_others_up_until_it_is_fenced,
+    62 Nothing barrier::death_of_the_one_awaited_releases_the_others_at_once,
 ];
 
 /// What the first failing assertion of a scenario said.

@@ -17,7 +17,9 @@ use rustix::fs::Mode;
 use rustix::process::{Gid, Uid};
 
 use crate::lines::{Lines, Next};
-use crate::{churn, false_deaths, files, forks, namespaces, observers, owners, rights, silence};
+use crate::{
+    barrier, churn, false_deaths, files, forks, namespaces, observers, owners, rights, silence,
+};
 
 /// The first argument of a child.
 pub const ROLE_ARGUMENT: &str = "--role";
@@ -44,6 +46,7 @@ pub fn play(arguments: &[String]) -> ExitCode {
         "busy" => false_deaths::busy(),
         "marker" => silence::marker(rest),
         "scanner" => silence::scanner(rest),
+        "barrier member" => barrier::member(rest),
         "pausing judge" => silence::pausing_judge(rest),
         other => panic!("no role is called `{other}`"),
     }
