@@ -15,6 +15,8 @@
 //! superseded. Each node then tells the highest epoch that it knows; every epoch that ever drove belongs
 //! to one of the two, so above both nothing has driven.
 
+use thiserror::Error;
+
 use crate::epoch::{Epoch, NodeId};
 use crate::message::{Action, Refusal, Reply, Request, Verdict};
 use crate::persist::{Store, StoreError};
@@ -42,6 +44,23 @@ pub struct Held<V> {
     pub seq: u64,
     /// When it was accepted; unit: ns of the caller's clock.
     pub at_ns: u64,
+}
+
+/// Why an actuator was not commissioned.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CommissionError {
+    /// Nobody could ever drive again.
+    #[error(
+        "level {found} leaves no epoch above it, wanted a counter below {}",
+        Epoch::COUNTER_MAX
+    )]
+    NothingAbove {
+        /// As asked.
+        found: Epoch,
+    },
+    /// It is not durable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// How many requests of each kind there were.
@@ -116,8 +135,15 @@ impl<V: Clone> Actuator<V> {
     /// from then on.
     ///
     /// # Errors
-    /// It could not be made durable; nothing has changed.
-    pub fn commission(&mut self, level: Epoch, store: &mut impl Store) -> Result<(), StoreError> {
+    /// No epoch is left above the level, or it could not be made durable; nothing has changed.
+    pub fn commission(
+        &mut self,
+        level: Epoch,
+        store: &mut impl Store,
+    ) -> Result<(), CommissionError> {
+        if level.counter() >= Epoch::COUNTER_MAX {
+            return Err(CommissionError::NothingAbove { found: level });
+        }
         let level = level.max(self.level);
         self.save(level, self.granted_counter.max(level.counter()), store)?;
         self.is_claimed = true;
@@ -332,5 +358,6 @@ fn decode_record(bytes: &[u8]) -> Option<(Epoch, u64)> {
     let (counter, rest) = bytes.split_first_chunk::<8>()?;
     let (granted, owner) = rest.split_first_chunk::<8>()?;
     let level = Epoch::new(u64::from_le_bytes(*counter), NodeId(*owner.first()?));
-    Some((level, u64::from_le_bytes(*granted)))
+    let granted = u64::from_le_bytes(*granted);
+    (level.counter().max(granted) <= Epoch::COUNTER_MAX).then_some((level, granted))
 }

@@ -19,6 +19,9 @@ pub enum StandbyError {
     /// What is kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The operator's word for the actuator's level.
+    #[error(transparent)]
+    Commission(#[from] bumpless_standby::actuator::CommissionError),
     /// The hardware watchdog.
     #[error(transparent)]
     Device(#[from] DeviceError),

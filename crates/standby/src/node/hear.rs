@@ -14,6 +14,9 @@ use crate::message::{
 };
 use crate::transfer::{Complete, PartError};
 
+/// So far ahead of both nodes, a cycle number is not believed; unit: cycles.
+const CYCLE_LEAD_MAX: u64 = 1024;
+
 /// What of all that the rest of the tick needs.
 #[derive(Debug, Default)]
 pub struct Heard<'m> {
@@ -92,6 +95,18 @@ impl<C: Controller> Node<C> {
         if self.jumps(heartbeat.epoch) {
             self.condition.0.counts.implausible += 1;
             self.condition.0.set(Alarm::EpochJump, true, events);
+            return;
+        }
+        if self.partner.is_known()
+            && heartbeat.seq
+                > self
+                    .partner
+                    .seq
+                    .max(now.cycle)
+                    .saturating_add(CYCLE_LEAD_MAX)
+        {
+            // Believed, it would make everything that follows look old.
+            self.condition.0.counts.implausible += 1;
             return;
         }
         let newest = self.partner.seq.max(heartbeat.seq);

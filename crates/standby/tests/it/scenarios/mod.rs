@@ -4,6 +4,7 @@
 //! each with 2 ms one way. Cycles are counted from where the pair had settled, so "at c50" is cycle 50.
 //! What each number means here is in `docs/standby.md`.
 
+mod bounds;
 mod cut;
 mod failure;
 mod forged;
