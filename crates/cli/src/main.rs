@@ -1,8 +1,10 @@
 //! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files,
-//! `bumpless standby`, a hot-standby pair, and `bumpless bench`, figures of this machine.
+//! `bumpless lead`, a command that one of many runs, `bumpless standby`, a hot-standby pair, and
+//! `bumpless bench`, figures of this machine.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod lead;
 mod pool;
 mod signals;
 mod standby;
@@ -24,6 +26,9 @@ enum Command {
     Pool(Box<pool::PoolArguments>),
     #[command(hide = true)]
     PoolWorker(pool::WorkerArguments),
+    Lead(lead::LeadArguments),
+    #[command(hide = true)]
+    LeadJob(lead::JobArguments),
     Bench(bench::BenchArguments),
     Standby(standby::StandbyArguments),
 }
@@ -32,6 +37,8 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Pool(arguments) => pool::run(*arguments),
         Command::PoolWorker(arguments) => pool::run_worker(&arguments),
+        Command::Lead(arguments) => lead::run(&arguments),
+        Command::LeadJob(arguments) => lead::run_job(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Standby(arguments) => standby::run(&arguments),
     }

@@ -144,6 +144,10 @@ pub fn command_words(text: &str) -> Result<Words, String> {
     }
 }
 
+/// A length of time: a number with ms, s, m or h; seconds without.
+///
+/// # Errors
+/// What was wanted.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const WANTED: &str = "wanted a number with ms, s, m or h, above 0 and at most 1000h";
     let found = || format!("{text:?}: {WANTED}");

@@ -49,7 +49,7 @@ use bumpless_substrate::guard::become_subreaper;
 
 use crate::signals::{INTERRUPTED, Signals};
 
-pub use args::{PoolArguments, WorkerArguments};
+pub use args::{PoolArguments, WorkerArguments, duration};
 pub use worker::run_worker;
 
 use attempts::Attempts;

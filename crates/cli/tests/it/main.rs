@@ -7,5 +7,6 @@ mod chaos;
 mod command;
 mod deaths;
 mod ends;
+mod lead;
 mod manifest;
 mod rig;

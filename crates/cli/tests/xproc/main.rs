@@ -12,10 +12,12 @@ mod barrier;
 mod child;
 mod churn;
 mod death;
+mod elections;
 mod false_deaths;
 mod files;
 mod forks;
 mod layout;
+mod leads;
 mod leaving;
 mod lines;
 mod matrix;
@@ -116,6 +118,11 @@ const SCENARIOS: &[Scenario] = scenarios![
     45 Nothing files::reset_of_a_live_table_cuts_the_old_one_off,
     46 Nothing standby::a_recycled_slot_holds_no_lease,
     47 Nothing matrix::every_row_of_the_truth_matrix_has_the_wanted_verdict,
+    50 Nothing elections::killed_leader_is_replaced_with_no_watchdog,
+    51 Nothing elections::stopped_leader_is_fenced_and_its_token_is_refused,
+    52 Nothing elections::of_64_candidates_at_once_never_two_hold_one_term,
+    53 Nothing leads::one_of_many_leads_runs_its_command_whoever_is_killed,
+    54 Nothing leads::command_of_a_lead_that_hangs_is_ended_before_the_next_one_starts,
     60 Nothing barrier::barrier_of_sixteen_is_never_early_and_never_stuck_whoever_is_killed,
     61 Nothing barrier::stopped_member_holds_the_others_up_until_it_is_fenced,
     62 Nothing barrier::death_of_the_one_awaited_releases_the_others_at_once,

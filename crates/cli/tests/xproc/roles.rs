@@ -18,7 +18,8 @@ use rustix::process::{Gid, Uid};
 
 use crate::lines::{Lines, Next};
 use crate::{
-    barrier, churn, false_deaths, files, forks, namespaces, observers, owners, rights, silence,
+    barrier, churn, elections, false_deaths, files, forks, leads, namespaces, observers, owners,
+    rights, silence,
 };
 
 /// The first argument of a child.
@@ -34,6 +35,9 @@ pub fn play(arguments: &[String]) -> ExitCode {
             Member::default().serve();
         }
         "dropping owner" => forks::dropping_owner(rest),
+        "candidate" => elections::candidate_process(rest),
+        "crowd" => elections::crowd(rest),
+        "sole command" => leads::sole_command(rest),
         "attacher" => files::attacher(),
         "starter" => files::starter(rest),
         "full disk" => rights::full_disk(),

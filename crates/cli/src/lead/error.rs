@@ -1,0 +1,64 @@
+//! Why a lead or its job could not go on.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use bumpless_election::ElectionError;
+use bumpless_heartbeat::HeartbeatError;
+use bumpless_substrate::guard::GuardError;
+use bumpless_substrate::region::RegionError;
+
+/// What was tried, on which path, what was found.
+#[derive(Debug, thiserror::Error)]
+pub enum LeadError {
+    /// The heartbeat table.
+    #[error(transparent)]
+    Table(#[from] HeartbeatError),
+    /// The election.
+    #[error(transparent)]
+    Election(#[from] ElectionError),
+    /// The folder for the default table.
+    #[error(transparent)]
+    Folder(#[from] RegionError),
+    /// The job could not be guarded.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// The command could not be started.
+    #[error("cannot start {program:?}: {error}")]
+    Command {
+        /// The program.
+        program: OsString,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A file, a signal handler, a process.
+    #[error("cannot {doing} {path}: {error}")]
+    File {
+        /// What was tried, as a verb phrase.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+impl LeadError {
+    /// For `map_err` on operations on files.
+    pub fn file(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |error| Self::File { doing, path, error }
+    }
+
+    /// What shells say of such a command, or 2.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Command { error, .. } if error.kind() == std::io::ErrorKind::NotFound => 127,
+            Self::Command { .. } => 126,
+            _ => 2,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The job: runs the command for its lead, and ends it when the lead leads no more or is gone.
+//!
+//! Contract: the command's process group is this process's to end, whatever the lead does. The lock is
+//! held from before the command starts until nobody is left in its group; a job that has to wait for it
+//! asks again who leads. The command dies with this process, and what else is in its group is killed by
+//! it; only a job that is itself killed cannot do the latter.
+//!
+//! ```text
+//!   lock ─ still leader? ─ start ─▶ running ── command ends ──▶ kill the rest of its group ─ end
+//!                                     │  signal from the lead ──▶ to the group
+//!                                     │  another one leads ─────▶ SIGTERM, after the grace SIGKILL
+//!                                     └─ lead gone ─────────────▶ SIGKILL
+//! ```
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_election::{Leader, SharedLeaderElection};
+use bumpless_heartbeat::HeartbeatTable;
+use bumpless_substrate::guard::{GuardError, become_subreaper, spawn_guarded};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, wait,
+};
+
+use super::args::JobArguments;
+use super::error::LeadError;
+use super::site::lock_of;
+use super::{code_of, code_of_signal};
+
+/// How long one sleep on the leader may be.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long what was killed may take to be gone.
+const DYING: Duration = Duration::from_secs(5);
+
+/// What the waiting threads tell.
+#[derive(Debug)]
+enum News {
+    /// The lock is ours.
+    Locked(std::io::Result<()>),
+    /// The lead passes a signal on.
+    Signal(i32),
+    /// The lead is gone.
+    LeadGone,
+    /// Another one leads, or nobody.
+    Lost,
+    /// The command has ended.
+    Ended(std::io::Result<ExitStatus>),
+}
+
+/// Runs the command; its exit code.
+///
+/// # Errors
+/// [`LeadError`].
+pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
+    let table: &HeartbeatTable = Box::leak(Box::new(HeartbeatTable::attach(&arguments.table)?));
+    let election = SharedLeaderElection::open(table, &arguments.name)?;
+    let election: &SharedLeaderElection<'_> = Box::leak(Box::new(election));
+    become_subreaper()?;
+    let (sender, news) = channel();
+    listen_to_the_lead(sender.clone());
+    let leads = |leader: &Leader| leader.term == arguments.term;
+    let Some(leader) = election.current_leader().filter(leads) else {
+        return Ok(0);
+    };
+    watch_the_leader(election, leader, sender.clone());
+    let path = lock_of(table, &arguments.name);
+    let lock = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(LeadError::file("open", &path))?;
+    // Held until this process ends.
+    take_lock(Box::leak(Box::new(lock)), sender.clone());
+    loop {
+        match news.recv() {
+            Ok(News::Locked(locked)) => {
+                locked.map_err(LeadError::file("lock", &path))?;
+                break;
+            }
+            Ok(News::Signal(signal)) => return Ok(code_of_signal(signal)),
+            // The lead looks itself whether it is one still.
+            Ok(News::Lost | News::LeadGone) | Err(_) => return Ok(0),
+            Ok(News::Ended(_)) => {}
+        }
+    }
+    if election.current_leader() != Some(leader) {
+        return Ok(0);
+    }
+    let group = Group::start(arguments, sender)?;
+    let ended = group.end_with_the_leadership(&news, Duration::from_nanos(arguments.grace_ns));
+    group.clear();
+    ended
+}
+
+/// Each byte is a signal's number; the end of the pipe is the lead's.
+fn listen_to_the_lead(sender: Sender<News>) {
+    thread::spawn(move || {
+        for byte in std::io::stdin().lock().bytes() {
+            let Ok(signal) = byte else { break };
+            // Nobody listens when the process is about to end.
+            let _ = sender.send(News::Signal(i32::from(signal)));
+        }
+        let _ = sender.send(News::LeadGone);
+    });
+}
+
+fn watch_the_leader(
+    election: &'static SharedLeaderElection<'static>,
+    leader: Leader,
+    sender: Sender<News>,
+) {
+    thread::spawn(move || {
+        while election
+            .wait_for_change(Some(leader), LOOK_AGAIN)
+            .is_ok_and(|now| now == Some(leader))
+        {}
+        // Nobody listens when the process is about to end.
+        let _ = sender.send(News::Lost);
+    });
+}
+
+fn take_lock(lock: &'static File, sender: Sender<News>) {
+    thread::spawn(move || {
+        // Nobody listens when the process is about to end.
+        let _ = sender.send(News::Locked(lock.lock()));
+    });
+}
+
+/// The command and whoever it has started, as far as they did not leave its process group.
+struct Group(Pid);
+
+impl Group {
+    fn start(arguments: &JobArguments, sender: Sender<News>) -> Result<Self, LeadError> {
+        // The command line requires one.
+        let none = || LeadError::Command {
+            program: OsString::new(),
+            error: ErrorKind::NotFound.into(),
+        };
+        let (program, rest) = arguments.command.split_first().ok_or_else(none)?;
+        let mut command = Command::new(program);
+        command.args(rest).stdin(Stdio::null()).process_group(0);
+        // By the process's first thread: the command dies with the thread that starts it.
+        let process = spawn_guarded(&mut command, None).map_err(|error| match error {
+            GuardError::Spawn { program, error } => LeadError::Command { program, error },
+            other => other.into(),
+        })?;
+        let group = Self(Pid::from_child(&process));
+        tell_of_the_end(process, sender);
+        Ok(group)
+    }
+
+    /// Until the command has ended; its exit code.
+    fn end_with_the_leadership(
+        &self,
+        news: &Receiver<News>,
+        grace: Duration,
+    ) -> Result<u8, LeadError> {
+        let mut killed_at: Option<Instant> = None;
+        loop {
+            let left = killed_at.map_or(LOOK_AGAIN, |at| {
+                at.saturating_duration_since(Instant::now())
+            });
+            match news.recv_timeout(left) {
+                Ok(News::Ended(status)) => {
+                    let status = status.map_err(LeadError::file("wait for", "the command"))?;
+                    return Ok(code_of(status));
+                }
+                Ok(News::Signal(signal)) => {
+                    if let Some(signal) = Signal::from_named_raw(signal) {
+                        self.signal(signal);
+                    }
+                }
+                Ok(News::Lost) => {
+                    self.signal(Signal::TERM);
+                    killed_at = Some(Instant::now() + grace);
+                }
+                Ok(News::LeadGone) => self.signal(Signal::KILL),
+                Err(RecvTimeoutError::Timeout) if killed_at.is_some() => {
+                    self.signal(Signal::KILL);
+                    killed_at = None;
+                }
+                Ok(News::Locked(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // That nobody is there any more is no error.
+        let _ = kill_process_group(self.0, signal);
+    }
+
+    /// Kills whom the command has left behind in its group, and returns when they are gone.
+    fn clear(&self) {
+        let deadline = Instant::now() + DYING;
+        loop {
+            self.signal(Signal::KILL);
+            while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+            let is_gone = test_kill_process_group(self.0) == Err(Errno::SRCH);
+            if is_gone || Instant::now() >= deadline {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn tell_of_the_end(mut process: Child, sender: Sender<News>) {
+    thread::spawn(move || {
+        // Nobody listens when the process is about to end.
+        let _ = sender.send(News::Ended(process.wait()));
+    });
+}

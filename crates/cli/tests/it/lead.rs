@@ -1,0 +1,125 @@
+//! `bumpless lead`, run as a user runs it. Many leads, and killed ones, are for the scenarios.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use bumpless_heartbeat::HeartbeatTable;
+use bumpless_substrate::region::{Region, default_folder};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn lead(arguments: &[&str], command: &[&str]) -> Command {
+    let mut lead = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    lead.arg("lead").args(arguments).arg("--").args(command);
+    lead
+}
+
+/// Run to its end in a table of its own.
+fn output(command: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let _table = HeartbeatTable::create(&path, 8).expect("a table");
+    let path = path.to_str().expect("text");
+    let mut lead = lead(&["--name", "job", "--table", path], command);
+    lead.output().expect("the program runs")
+}
+
+#[test]
+fn the_command_finds_its_term_and_its_exit_code_is_passed_on() {
+    let script = "echo $BUMPLESS_TERM $BUMPLESS_ELECTION $BUMPLESS_LEADER_SLOT; read line; exit 7";
+    let output = output(&["sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "1 job 0\n");
+}
+
+#[test]
+fn ends_that_are_no_exit_code_are_told_as_a_shell_tells_them() {
+    assert_eq!(output(&["sh", "-c", "kill -9 $$"]).status.code(), Some(137));
+    let missing = output(&["/no/such/command"]);
+    assert_eq!(missing.status.code(), Some(127));
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("cannot start \"/no/such/command\""), "{said}");
+    assert_eq!(output(&["/"]).status.code(), Some(126));
+}
+
+#[test]
+fn who_is_left_in_the_commands_group_ends_with_it() {
+    let mut shell = output(&["sh", "-c", "sleep 1000 >&- 2>&- & echo $!"]);
+    assert_eq!(shell.status.code(), Some(0), "{shell:?}");
+    shell.stdout.pop();
+    let pid = String::from_utf8(shell.stdout).expect("a pid");
+    assert!(!Path::new("/proc").join(pid).exists());
+}
+
+#[test]
+fn a_name_that_is_none_and_a_table_that_is_missing_are_errors_that_name_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let path = path.to_str().expect("text");
+    for (name, said) in [("a.b", "`a.b`"), ("job", path)] {
+        if name == "a.b" {
+            drop(HeartbeatTable::create(path, 8).expect("a table"));
+        } else {
+            Region::remove(Path::new(path)).expect("removed");
+        }
+        let output = lead(&["--name", name, "--table", path], &["true"]).output();
+        let output = output.expect("the program runs");
+        assert_eq!(output.status.code(), Some(2));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains(said), "{told}");
+    }
+}
+
+/// A lead in the default table, whose command says its term and then does nothing.
+struct Standing(Child, BufReader<std::process::ChildStdout>);
+
+impl Standing {
+    fn start(name: &str) -> Self {
+        let mut command = lead(
+            &["--name", name, "--grace", "5s"],
+            &["sh", "-c", "echo $BUMPLESS_TERM; exec sleep 1000"],
+        );
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("a lead");
+        let pipe = process.stdout.take().expect("a pipe");
+        Self(process, BufReader::new(pipe))
+    }
+
+    /// What the command says, once there is one.
+    fn term(&mut self) -> String {
+        let mut line = String::new();
+        self.1.read_line(&mut line).expect("the pipe");
+        line
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("a child of ours");
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn in_the_default_table_the_leads_themselves_see_that_one_of_them_hangs() {
+    let name = format!("test-{}", std::process::id());
+    let mut first = Standing::start(&name);
+    assert_eq!(first.term(), "1\n");
+    let mut second = Standing::start(&name);
+    first.signal(Signal::STOP);
+    assert_eq!(second.term(), "2\n");
+    first.signal(Signal::CONT);
+    second.signal(Signal::INT);
+    let status = second.0.wait().expect("a child of ours");
+    assert_eq!(status.code(), Some(128 + 2), "the command's end");
+    assert_eq!(first.term(), "3\n");
+    first.signal(Signal::TERM);
+    first.0.wait().expect("a child of ours");
+    let table = default_folder().expect("a folder").join("lead.table");
+    let beside = |suffix: &str| table.with_file_name(format!("lead.table.{name}.{suffix}"));
+    Region::remove(&beside("election")).expect("removed");
+    std::fs::remove_file(beside("job")).expect("removed");
+}
