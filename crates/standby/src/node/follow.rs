@@ -72,8 +72,7 @@ impl<C: Controller> Node<C> {
         let same_epoch = self.shadow.adopted().0 == complete.epoch;
         let compared = self.shadow.compare_state(complete.seq, complete.digest);
         let adopted = if compared == Compared::Equal {
-            self.shadow.confirm(complete);
-            Ok(())
+            self.shadow.confirm(complete)
         } else {
             self.shadow.adopt(complete, now.cycle, mode == Mode::Hot)
         };

@@ -135,9 +135,12 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         }
     }
 
-    /// The state of this cycle is the own one already: there is nothing to copy.
-    pub fn confirm(&mut self, complete: &Complete<'_>) {
+    /// The state of this cycle is the own one already: there is nothing to copy, but both may have gone
+    /// wrong on the same input.
+    pub fn confirm(&mut self, complete: &Complete<'_>) -> Result<(), CheckpointError> {
+        self.controller.check()?;
         self.adopted = (complete.epoch, complete.seq);
+        Ok(())
     }
 
     /// Adopts a state and, with `replays`, runs the inputs of the cycles since, up to but without `cycle`.

@@ -5,12 +5,18 @@
 //! What each number means here is in `docs/standby.md`.
 
 mod bounds;
+mod checkpoint;
 mod cut;
 mod failure;
 mod forged;
+mod inputs;
 mod long;
+mod modes;
+mod orders;
+mod policy;
 mod power;
 mod start;
+mod time;
 
 use std::cell::RefCell;
 use std::rc::Rc;

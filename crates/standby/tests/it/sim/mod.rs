@@ -21,6 +21,7 @@ mod seat;
 
 use std::collections::VecDeque;
 
+use bumpless_standby::event::{Event, Promotion};
 use bumpless_standby::message::{Action, Heartbeat, Received, Request, Verdict};
 use bumpless_standby::node::State;
 use bumpless_standby::{Actuator, ActuatorConfig, Config, Controller, Node, NodeId, Tick};
@@ -31,7 +32,8 @@ use disk::{Disk, Kind, Office};
 use ledger::{Accepted, Before, Ledger};
 use loops::Plant;
 use net::{Links, Message, Queue};
-use seat::{Clock, Seat};
+pub use seat::Clock;
+use seat::Seat;
 
 /// The cycle of all scenarios.
 pub const PERIOD_NS: u64 = 10_000_000;
@@ -100,6 +102,10 @@ pub struct World<P: Plant> {
     pub actuator_disk: Disk,
     pub ledger: Ledger,
     pub rng: Pcg64Mcg,
+    /// When each node last sent an output.
+    pub drove_at_ns: [u64; 2],
+    /// When each node last became primary.
+    pub began_at_ns: [u64; 2],
     pub tap: Option<Tap>,
     seed: u64,
     authority: Kind,
@@ -155,6 +161,8 @@ impl<P: Plant> World<P> {
             actuator_disk,
             ledger: Ledger::default(),
             rng,
+            drove_at_ns: [0; 2],
+            began_at_ns: [0; 2],
             tap: None,
             seed: setup.seed,
             authority: setup.authority,
@@ -265,6 +273,16 @@ impl<P: Plant> World<P> {
         let Some(mut tick) = seat.tick(now_ns, self.cycle, input) else {
             return;
         };
+        if let Some(Action::Drive(_)) = tick.request.as_ref().map(|request| &request.action) {
+            self.drove_at_ns[index] = now_ns;
+        }
+        if tick
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Promoted { .. }))
+        {
+            self.began_at_ns[index] = now_ns;
+        }
         self.note(index, before, &mut tick);
         self.send(index, now_ns, tick);
     }
@@ -432,8 +450,7 @@ impl<P: Plant> World<P> {
     }
 }
 
-fn is_start(event: &bumpless_standby::event::Event) -> bool {
-    use bumpless_standby::event::{Event, Promotion};
+fn is_start(event: &Event) -> bool {
     matches!(
         event,
         Event::Promoted {
