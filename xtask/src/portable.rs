@@ -7,11 +7,12 @@ use crate::workspace::Workspace;
 use crate::{Outcome, cargo};
 
 /// The packages that have a portable tier.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "bumpless-substrate",
     "bumpless-heartbeat",
     "bumpless-failover",
     "bumpless-election",
+    "bumpless-barrier",
 ];
 
 /// Runs them under the cfg, in a target folder of their own: another cfg is another build.

@@ -17,6 +17,18 @@
 //! A member that joins during an epoch is waited for from the next. So processes that start by
 //! themselves go through alone until the others have joined; to start together, make the first wait a
 //! [`Member::wait_quorum`] of as many as are expected.
+//!
+//! # Choices
+//! - The file's name holds the table's creation id. Replacing the file of a table that was reset would be
+//!   tidier, but whoever still has the old table could then replace the new one's barrier under those
+//!   who wait in it.
+//! - A release is decided on one word that holds the epoch and a count of changes. An arrival that is
+//!   taken back and a release that counted it would else both succeed.
+//! - A waiter beats for its owner. It is not the one who hangs, and without that a member that hangs
+//!   would have all who wait for it fenced first.
+//! - A waiter does not spin. An epoch of two processes takes about as long as a bare futex ping-pong
+//!   between them (`bumpless bench barrier`), and with more processes than cores, spinning keeps away who
+//!   is waited for.
 #![forbid(unsafe_code)]
 
 #[cfg(not(bumpless_loom))]

@@ -40,8 +40,9 @@ const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 pub struct Released {
     /// The epoch that was released.
     pub epoch: u64,
-    /// The members that were waited for in it and were not there, as far as can be seen now: the dead,
-    /// once each; and where a quorum released, those who have not arrived in it or in a later one.
+    /// The members that were waited for in it and were not there, as far as can be seen now: the dead, in
+    /// the epoch that they missed and at most one more; and where a quorum released, those who have
+    /// arrived neither in it nor in a later one.
     pub absent: Vec<Absent>,
 }
 
@@ -207,8 +208,8 @@ impl<'b> Member<'b> {
             let Some(cells) = table.cells(slot as usize) else {
                 continue;
             };
-            // Before the owner: behind the word of a member that is gone another owner's may lie, whose
-            // death would wake us for nothing, and no more than that.
+            // Before the look at the owner: if it is another's certificate by now, that owner's death wakes
+            // us for nothing, and no more than that.
             let keeper = cells.slot.keeper_word();
             // Relaxed: the kernel compares the value again before it sleeps.
             let expected = keeper.load(Ordering::Relaxed);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_barrier::{EpochBarrier, Presence};
 use bumpless_failover::{FailoverWatchdog, Stop};
-use bumpless_heartbeat::{Certificate, HeartbeatTable, Profile};
+use bumpless_heartbeat::{Certificate, HeartbeatTable, NO_KEEPER, Profile};
 use bumpless_substrate::region::{Access, Format, PREAMBLE_LEN, Region};
 use bumpless_substrate::sync::{AtomicU64, Ordering};
 
@@ -183,6 +183,39 @@ pub fn death_of_the_one_awaited_releases_the_others_at_once(scene: &Scene) {
     scene.note(&format!(
         "killed to released: p50 {middle:?}, at most {longest:?}"
     ));
+}
+
+/// 63.
+pub fn death_without_certificate_is_proven_by_those_who_wait(scene: &Scene) {
+    const ROUNDS: usize = 5;
+    let table = scene.table(SLOTS);
+    let barrier = EpochBarrier::create(&table, "phase").expect("a barrier");
+    let _cells = Cells::create(&scene.path("cells"));
+    let own = table.register(std::process::id()).expect("a free slot");
+    let mut member = barrier.join(own).expect("our slot");
+    for _ in 0..ROUNDS {
+        let victim = joined(scene, ENDLESS);
+        let mut theirs = table
+            .iter_live()
+            .filter(|(_, seen)| seen.pid == victim.pid());
+        let (slot, _) = theirs.next().expect("its slot");
+        let cells = table.cells(slot).expect("its slot");
+        // As where the kernel keeps no robust lists; it marks no word that does not name the dying.
+        // Relaxed: a value on its own.
+        cells.slot.keeper_word().store(NO_KEEPER, Ordering::Relaxed);
+        victim.kill();
+        let absent = loop {
+            let released = member.wait_timeout(EPOCH_LIMIT).expect("released");
+            if let Some(absent) = released.absent.last() {
+                break *absent;
+            }
+        };
+        assert_eq!(absent.slot as usize, slot);
+        assert_eq!(cells.slot.certificate(), Certificate::None);
+        for _ in 0..3 {
+            let _ = member.wait_timeout(EPOCH_LIMIT).expect("released");
+        }
+    }
 }
 
 /// Whatever ends a scenario ends its watchdog.

@@ -126,6 +126,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     60 Nothing barrier::barrier_of_sixteen_is_never_early_and_never_stuck_whoever_is_killed,
     61 Nothing barrier::stopped_member_holds_the_others_up_until_it_is_fenced,
     62 Nothing barrier::death_of_the_one_awaited_releases_the_others_at_once,
+    63 Nothing barrier::death_without_certificate_is_proven_by_those_who_wait,
 ];
 
 /// What the first failing assertion of a scenario said.
