@@ -43,6 +43,15 @@ pub fn look(
             findings.0.extend(reclaim(&table, owed, &stage.log()?).0);
             Ok(findings)
         }
+        (_, Some(Bystander::Rival(rival))) => {
+            let mut findings = Findings::default();
+            rival.look(stage, &mut findings)?;
+            // It gives its slots back.
+            drop(rival);
+            let table = HeartbeatTable::attach(&path)?;
+            findings.0.extend(reclaim(&table, owed, &stage.log()?).0);
+            Ok(findings)
+        }
         _ => {
             let (table, log) = (HeartbeatTable::attach(&path)?, stage.log()?);
             let elsewhere = without_pids(stage, &path, table.capacity())?;

@@ -8,6 +8,7 @@
 mod aftermath;
 mod barriers;
 mod course;
+mod elections;
 mod findings;
 mod openers;
 mod operations;

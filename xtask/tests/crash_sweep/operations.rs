@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 
+use crate::elections::Before;
 use crate::stage::Stage;
 use crate::victim::{MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
-use crate::{barriers, openers, owners, watchdogs};
+use crate::{barriers, elections, openers, owners, watchdogs};
 
 /// Who and what is there when the victim comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Scene {
         /// Whether it waits while the victim lives.
         waits_for_victim: bool,
     },
+    /// An election in which a survivor was before.
+    Election(Before),
     /// As `DiedBefore` with a busy one, and then the machine was started again.
     EarlierBoot,
 }
@@ -129,11 +132,14 @@ const fn seen_by(survivors: Survivors, operation: Operation) -> Operation {
     }
 }
 
-/// Every operation of region, table, watchdog, keeper, lease and barrier.
-pub static OPERATIONS: [Operation; 32] = {
+/// Every operation of region, table, watchdog, keeper, lease, barrier and election.
+pub static OPERATIONS: [Operation; 36] = {
     use Scene::{DiedBefore, DiesAtTheWindow, EarlierBoot, LateOwner, NoTable, Table};
     use Survivors as By;
     const BUSY: Scene = DiedBefore(ROOMY, "busy");
+    const LED: Scene = Scene::Election(Before::Led);
+    const STANDS: Scene = Scene::Election(Before::Stands);
+    const ELSEWHERE: Scene = Scene::Election(Before::LedElsewhere);
     const ALONE: Scene = Scene::Barrier {
         waits_for_victim: false,
     };
@@ -308,5 +314,10 @@ pub static OPERATIONS: [Operation; 32] = {
         operation("barrier-give-up", ALONE, barriers::give_up, NOTHING),
         operation("barrier-release", AWAITED, barriers::release, NOTHING),
         operation("barrier-leave", AWAITED, barriers::leave, NOTHING),
+        // In an election.
+        operation("election-claim", LED, elections::claim, NOTHING),
+        operation("election-appoint", STANDS, elections::claim, NOTHING),
+        operation("election-step-down", LED, elections::step_down, NOTHING),
+        operation("election-replace", ELSEWHERE, elections::replace, NOTHING),
     ]
 };

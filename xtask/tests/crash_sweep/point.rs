@@ -12,6 +12,7 @@ use bumpless_heartbeat::{Handle, HeartbeatTable};
 use crate::aftermath;
 use crate::barriers::Waiter;
 use crate::course::Course;
+use crate::elections::Rival;
 use crate::findings::{Findings, Kind};
 use crate::operations::{Operation, Scene};
 use crate::stage::Stage;
@@ -37,6 +38,8 @@ pub enum Bystander {
     LateOwner(Box<LateOwner>),
     /// A member of a barrier.
     Waiter(Waiter),
+    /// A candidate of an election.
+    Rival(Box<Rival>),
 }
 
 /// Kills a victim at a crash point of its window and lets the survivors look.
@@ -98,6 +101,10 @@ pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Op
             HeartbeatTable::create(path, ROOMY)?;
             let waiter = Waiter::start(stage, waits_for_victim)?;
             Ok((start()?, Some(Bystander::Waiter(waiter))))
+        }
+        Scene::Election(before) => {
+            let rival = Box::new(Rival::new(stage, before)?);
+            Ok((start()?, Some(Bystander::Rival(rival))))
         }
         Scene::EarlierBoot => {
             HeartbeatTable::create(&path, ROOMY)?;
