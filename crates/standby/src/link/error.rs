@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+#[cfg(not(bumpless_loom))]
+use bumpless_substrate::region::RegionError;
 use thiserror::Error;
 
 /// What was tried, where, and what was found.
@@ -27,6 +29,29 @@ pub enum LinkError {
         address: SocketAddr,
         /// The system's error.
         why: io::Error,
+    },
+    /// A mailbox's file could not be created or mapped, or is none.
+    #[cfg(not(bumpless_loom))]
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// A mailbox for frames of a length that no frame has.
+    #[error("mailbox for frames of {found} bytes, wanted {shortest} to {longest}")]
+    FrameLen {
+        /// As given.
+        found: usize,
+        /// At least.
+        shortest: usize,
+        /// At most.
+        longest: usize,
+    },
+    /// Another process, or another link of this one, has this end of the mailbox.
+    #[cfg(not(bumpless_loom))]
+    #[error("{path}: end {end:?} is held by somebody else")]
+    EndHeld {
+        /// The mailbox.
+        path: PathBuf,
+        /// The end that was wanted.
+        end: super::End,
     },
     /// A key that is too short to keep anybody out, or too long to be one.
     #[error("key of {found} bytes, wanted {shortest} to {longest}")]

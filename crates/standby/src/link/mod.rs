@@ -11,13 +11,21 @@
 //! |---|---|---|
 //! | [`UdpLink`] | two processes, over one or two paths | whoever can send from the other end's address and port |
 //! | [`UdpServer`] | one process and whoever asks | everybody who reaches the port |
+//! | [`MailboxLink`], [`MailboxServer`] | two processes of one machine | whoever may write the mailbox's file |
+//!
+//! Over each of them a frame can be [`Authenticated`].
 
 pub mod auth;
 mod error;
+pub mod lane;
+#[cfg(not(bumpless_loom))]
+mod mailbox;
 mod udp;
 
 pub use auth::{Authenticated, Key};
 pub use error::LinkError;
+#[cfg(not(bumpless_loom))]
+pub use mailbox::{End, MailboxLink, MailboxServer};
 pub use udp::{UdpLink, UdpServer};
 
 /// No way carries a longer frame; unit: bytes. A heartbeat with the longest part that a
@@ -69,6 +77,25 @@ pub struct LinkCounts {
     pub oversized: u64,
     /// Arrived without the tag of the right key, or were this end's own come back, and were dropped.
     pub unauthentic: u64,
+    /// Overwritten by the sender before this end took them, in a mailbox.
+    pub overtaken: u64,
     /// Errors that the system reported, such as that nobody listens at the other end.
     pub errors: u64,
+}
+
+impl LinkCounts {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            unsent: self.unsent + other.unsent,
+            received: self.received + other.received,
+            empty: self.empty + other.empty,
+            oversized: self.oversized + other.oversized,
+            unauthentic: self.unauthentic + other.unauthentic,
+            overtaken: self.overtaken.saturating_add(other.overtaken),
+            errors: self.errors + other.errors,
+        }
+    }
 }

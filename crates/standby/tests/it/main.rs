@@ -7,6 +7,7 @@ mod frame;
 mod frame_random;
 mod golden;
 mod link_auth;
+mod link_mailbox;
 mod link_scene;
 mod link_udp;
 mod peer;
