@@ -79,6 +79,9 @@ pub struct Config {
     pub paths: u8,
     /// Cycles of silence after which a path counts as broken.
     pub path_silent_max: u32,
+    /// Further behind the newest heartbeat over any path than so many cycles, one counts as late: how much
+    /// the paths may differ in latency.
+    pub late_cycles: u32,
     /// A standby whose inputs differ for two cycles is disqualified, not only alarmed.
     pub input_mismatch_disqualifies: bool,
     /// Whether this node is the one that shall be primary. At most one of the pair.
@@ -116,6 +119,7 @@ impl Config {
             epoch_jump_max: 1024,
             paths: 1,
             path_silent_max: 8,
+            late_cycles: 2,
             input_mismatch_disqualifies: false,
             preferred: false,
             preempt: None,
@@ -197,6 +201,7 @@ impl Config {
             self.path_silent_max.into(),
             self.miss_limit.into(),
         )?;
+        at_most("late_cycles", self.late_cycles.into(), 63)?;
         at_least("switch_over_cycles", self.switch_over_cycles.into(), 3)?;
         if let Some(budget) = self.flap_budget {
             at_least("flap_budget.promotions", budget.promotions.into(), 1)?;

@@ -103,6 +103,7 @@ pub mod actuator;
 pub mod authority;
 pub mod checkpoint;
 pub mod config;
+#[cfg(not(bumpless_loom))]
 pub mod drive;
 pub mod epoch;
 pub mod event;

@@ -85,10 +85,17 @@ impl Condition {
         self.latched.keep(self.active);
     }
 
-    pub fn note_heartbeat(&mut self, path: u8, heartbeat: &Heartbeat, newest: u64) {
+    /// `newest` is the latest cycle heard over any path.
+    pub fn note_heartbeat(
+        &mut self,
+        path: u8,
+        heartbeat: &Heartbeat,
+        newest: u64,
+        late_cycles: u32,
+    ) {
         let is_heard = heartbeat.heard_paths.0 & (1 << path) != 0;
         if let Some(health) = self.paths.get_mut(usize::from(path)) {
-            health.note(heartbeat.seq, newest, is_heard);
+            health.note(heartbeat.seq, newest, late_cycles, is_heard);
         }
     }
 

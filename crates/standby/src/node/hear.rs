@@ -110,7 +110,9 @@ impl<C: Controller> Node<C> {
             return;
         }
         let newest = self.partner.seq.max(heartbeat.seq);
-        self.condition.0.note_heartbeat(path, heartbeat, newest);
+        self.condition
+            .0
+            .note_heartbeat(path, heartbeat, newest, config.late_cycles);
         match self.partner.freshness(heartbeat) {
             Freshness::Fresh => {}
             Freshness::Repeated => return,

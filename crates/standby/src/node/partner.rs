@@ -114,7 +114,7 @@ pub struct PathHealth {
     pub received: u64,
     /// Cycles of which nothing came over it, as far as later ones tell.
     pub lost: u64,
-    /// Heartbeats that came after one of a later cycle had come over the other path.
+    /// Heartbeats that came further behind the newest over any path than the configured cycles.
     pub late: u64,
     /// Heartbeats of one cycle that came more than once over it.
     pub repeated: u64,
@@ -132,20 +132,18 @@ pub struct PathHealth {
     late_in_a_row: u32,
 }
 
-/// So many cycles behind the other path is late.
-const LATE_CYCLES: u64 = 2;
 /// So many late ones in a row are a degraded path.
 const LATE_IN_A_ROW: u32 = 3;
 
 impl PathHealth {
     /// Notes a heartbeat of cycle `seq`, while the newest of all paths is `newest`; `is_heard`: it says
-    /// that the partner hears this node over this path.
-    pub(crate) fn note(&mut self, seq: u64, newest: u64, is_heard: bool) {
+    /// that the partner hears this node over this path. Further than `late_cycles` behind is late.
+    pub(crate) fn note(&mut self, seq: u64, newest: u64, late_cycles: u32, is_heard: bool) {
         self.silent_cycles = 0;
         if is_heard {
             self.unheard_cycles = 0;
         }
-        if seq.saturating_add(LATE_CYCLES) < newest {
+        if seq.saturating_add(late_cycles.into()) < newest {
             self.late += 1;
             self.late_in_a_row = self.late_in_a_row.saturating_add(1);
         } else {
@@ -186,5 +184,29 @@ impl PathHealth {
 
     pub(crate) fn is_late(&self) -> bool {
         self.late_in_a_row >= LATE_IN_A_ROW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_is_further_behind_the_newest_than_configured_and_three_in_a_row_are_a_late_path() {
+        for late_cycles in [0, 2, 7] {
+            let mut path = PathHealth::default();
+            let tolerated = u64::from(late_cycles);
+            for seq in 100..110 {
+                path.note(seq, seq + tolerated, late_cycles, true);
+            }
+            assert_eq!((path.late, path.is_late()), (0, false));
+            for seq in 110..113 {
+                assert!(!path.is_late());
+                path.note(seq, seq + tolerated + 1, late_cycles, true);
+            }
+            assert_eq!((path.late, path.is_late()), (3, true));
+            path.note(113, 113, late_cycles, true);
+            assert!(!path.is_late());
+        }
     }
 }
