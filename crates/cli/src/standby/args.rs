@@ -182,7 +182,7 @@ pub struct StatusArguments {
 }
 
 /// A cycle: 100 us to 1 s.
-fn cycle(text: &str) -> Result<Duration, String> {
+pub fn cycle(text: &str) -> Result<Duration, String> {
     let found = || format!("{text:?}: wanted a number with us, ms or s, 100us to 1s");
     let cycle = match text.strip_suffix("us") {
         Some(digits) => Duration::from_micros(digits.parse().map_err(|_| found())?),

@@ -1,11 +1,12 @@
 //! Why a node or a plant could not run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bumpless_standby::ConfigError;
 use bumpless_standby::drive::DeviceError;
 use bumpless_standby::link::LinkError;
 use bumpless_standby::persist::StoreError;
+use bumpless_substrate::guard::GuardError;
 
 /// What was tried, what was found, what was wanted.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +73,72 @@ pub enum StandbyError {
         /// Its answer, or the begin of it.
         found: String,
     },
+    /// A process of the demo could not be started.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// A process of the demo ended by itself.
+    #[error("{name} has ended: {status}")]
+    Ended {
+        /// Which.
+        name: String,
+        /// How.
+        status: std::process::ExitStatus,
+    },
+    /// What a demo waits for did not come.
+    #[error("not within {limit:?}: {what}")]
+    NotWithin {
+        /// What was awaited.
+        what: &'static str,
+        /// For how long.
+        limit: std::time::Duration,
+    },
+    /// The demo's proxy said something else than `done`.
+    #[error("the proxy answered {0:?}, wanted `done AT_NS`")]
+    Proxy(String),
+    /// A line of a log that is none.
+    #[error("{path}, line {number}: {found:?}")]
+    Line {
+        /// The log.
+        path: PathBuf,
+        /// Which line, from 1.
+        number: usize,
+        /// The line.
+        found: String,
+    },
+    /// The demo's run did not end as a pair must.
+    #[error(
+        "fault {fault}: {stale_accepted} stale outputs accepted, wanted 0; {primaries_at_end} \
+         primaries drive at the end, wanted 1"
+    )]
+    Unsound {
+        /// Which.
+        fault: String,
+        /// By the plant's log.
+        stale_accepted: u64,
+        /// By all logs.
+        primaries_at_end: u64,
+    },
+    /// A signal asked for the end.
+    #[error("interrupted")]
+    Interrupted,
     /// An order that the node did not take, or no node that could.
     #[error("{0}")]
     Refused(String),
+}
+
+impl StandbyError {
+    /// What was tried with a file, and what the system said.
+    pub fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::File { doing, path, error }
+    }
+
+    /// A line that is none.
+    pub fn line(path: &Path, number: usize, found: &str) -> Self {
+        Self::Line {
+            path: path.to_owned(),
+            number,
+            found: found.to_owned(),
+        }
+    }
 }

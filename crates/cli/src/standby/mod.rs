@@ -3,6 +3,7 @@
 mod args;
 mod control;
 mod controller;
+mod demo;
 mod error;
 mod exec;
 mod log;
@@ -15,6 +16,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use args::{NodeArguments, OrderArguments, PlantArguments};
+use error::StandbyError;
+
+use crate::signals::INTERRUPTED;
 
 /// A hot-standby pair: the backup takes over within a few cycles.
 #[derive(Debug, Args)]
@@ -37,6 +41,11 @@ enum What {
     Promote(OrderArguments),
     /// Unlatch the alarms whose cause is gone
     ClearAlarms(OrderArguments),
+    Demo(demo::DemoArguments),
+    #[command(hide = true)]
+    Proxy(demo::proxy::ProxyArguments),
+    #[command(hide = true)]
+    Report(demo::ReportArguments),
 }
 
 /// Runs what the arguments name.
@@ -49,9 +58,13 @@ pub fn run(arguments: &StandbyArguments) -> ExitCode {
         What::Leave(arguments) => control::order(&arguments.state_dir, "leave"),
         What::Promote(arguments) => control::order(&arguments.state_dir, "promote"),
         What::ClearAlarms(arguments) => control::order(&arguments.state_dir, "clear-alarms"),
+        What::Demo(arguments) => demo::run(arguments),
+        What::Proxy(arguments) => demo::proxy::play(arguments),
+        What::Report(arguments) => demo::report(arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(StandbyError::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
             eprintln!("bumpless standby: {error}");
             ExitCode::FAILURE

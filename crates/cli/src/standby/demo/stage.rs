@@ -1,0 +1,426 @@
+//! The processes of one run: plant, two nodes, and where something is to be cut, a proxy between them.
+//!
+//! Contract: every process is this program again, in a process group of its own; it dies with this one,
+//! and is ended and reaped when the stage is dropped. What they write lies in a private folder in memory
+//! ([`record`](super::record)), which goes with the stage.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bumpless_substrate::clock::monotonic_ns;
+use bumpless_substrate::guard::spawn_guarded;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::record::{Settings, last_cycle, node_file};
+use crate::signals::Signals;
+use crate::standby::error::StandbyError;
+
+/// How long a process may take to end when it is asked to.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// One run's processes.
+#[derive(Debug)]
+pub struct Stage {
+    settings: Settings,
+    ip: IpAddr,
+    paths: u16,
+    /// Present where something is to be cut.
+    proxy: Option<Proxy>,
+    plant: Actor,
+    nodes: [Option<Actor>; 2],
+    lives: [u32; 2],
+    deeds: File,
+    signals: Signals,
+    /// Dropped last: the others have files in it.
+    folder: TempDir,
+}
+
+impl Stage {
+    /// Starts everything.
+    pub fn set(
+        settings: Settings,
+        paths: u16,
+        has_proxy: bool,
+        signals: Signals,
+    ) -> Result<Self, StandbyError> {
+        let folder = private_folder()?;
+        let path = |name: &str| folder.path().join(name);
+        let text = serde_json::to_string(&settings).unwrap_or_default();
+        let written = std::fs::write(path("run.json"), text);
+        written.map_err(StandbyError::file("write", &path("run.json")))?;
+        let deeds = create(&path("deeds"))?;
+        let ip = own_loopback();
+        let plan = Plan { ip, paths };
+        let proxy = match has_proxy {
+            true => Some(Proxy::start(&plan)?),
+            false => None,
+        };
+        std::fs::create_dir(path("plant")).map_err(StandbyError::file("make", &path("plant")))?;
+        let mut command = this_program(&["plant", "--commission"]);
+        command.args(["--listen", &plan.plant().to_string()]);
+        command.arg("--state-dir").arg(path("plant"));
+        command.arg("--log").arg(path("plant.log"));
+        pair(&mut command, &settings);
+        command.stdout(create(&path("plant.json"))?);
+        let mut stage = Self {
+            plant: Actor::start("plant", &mut command)?,
+            settings,
+            ip,
+            paths,
+            proxy,
+            nodes: [None, None],
+            lives: [0, 0],
+            deeds,
+            signals,
+            folder,
+        };
+        for node in [0, 1] {
+            let state = stage.folder.path().join(format!("node{node}"));
+            std::fs::create_dir(&state).map_err(StandbyError::file("make", &state))?;
+            stage.start_node(node)?;
+        }
+        Ok(stage)
+    }
+
+    /// Where everything is written.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts a node, or starts it again.
+    pub fn start_node(&mut self, node: u8) -> Result<(), StandbyError> {
+        let index = usize::from(node);
+        self.lives[index] += 1;
+        let plan = self.plan();
+        let (own, other) = (plan.node(node), plan.node(1 - node));
+        let has_proxy = self.proxy.is_some();
+        let peer = if has_proxy { plan.before(node) } else { other };
+        let actuator = match has_proxy {
+            true => plan.before_plant(node),
+            false => plan.plant(),
+        };
+        let mut command = this_program(&["node"]);
+        command.args(["--id", &node.to_string()]);
+        command.args(["--listen", &joined(&own), "--peer", &joined(&peer)]);
+        command.args(["--actuator", &actuator.to_string()]);
+        command.args(["--miss", &self.settings.miss.to_string()]);
+        let state = self.folder.path().join(format!("node{node}"));
+        command.arg("--state-dir").arg(state);
+        command.arg("--log").arg(self.file_of(node, "log"));
+        pair(&mut command, &self.settings);
+        command.stdout(create(&self.file_of(node, "events"))?);
+        self.nodes[index] = Some(Actor::start(&format!("node {node}"), &mut command)?);
+        Ok(())
+    }
+
+    /// Returns which node is primary, once the other one is qualified.
+    pub fn await_redundancy(&mut self, limit: Duration) -> Result<u8, StandbyError> {
+        let mut primary = None;
+        self.await_until(limit, |stage| {
+            let states = [0, 1].map(|node| last_cycle(&stage.file_of(node, "log")));
+            primary = match states.map(|last| last.map(|last| last.state)) {
+                [Some(one), Some(other)] if one == "primary" && other == "qualified" => Some(0),
+                [Some(one), Some(other)] if one == "qualified" && other == "primary" => Some(1),
+                _ => None,
+            };
+            primary.is_some()
+        })?;
+        primary.ok_or(StandbyError::NotWithin {
+            what: "a primary and a qualified standby",
+            limit,
+        })
+    }
+
+    /// Lets everything run for so long.
+    pub fn await_time(&mut self, time: Duration) -> Result<(), StandbyError> {
+        self.await_until(time, |_| false)
+    }
+
+    fn await_until(
+        &mut self,
+        limit: Duration,
+        mut condition: impl FnMut(&Self) -> bool,
+    ) -> Result<(), StandbyError> {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline && !condition(self) {
+            if self.signals.asked() {
+                return Err(StandbyError::Interrupted);
+            }
+            let nodes = self.nodes.iter_mut().flatten();
+            for actor in nodes.chain([&mut self.plant]) {
+                actor.check_running()?;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Sends a node a signal.
+    pub fn signal(&mut self, what: &str, node: u8, signal: Signal) -> Result<(), StandbyError> {
+        let at_ns = monotonic_ns();
+        let place = &mut self.nodes[usize::from(node)];
+        if let Some(actor) = place {
+            actor.signal(signal)?;
+        }
+        if signal == Signal::KILL {
+            *place = None;
+        }
+        self.note(at_ns, what, node)
+    }
+
+    /// Cuts or heals these ways; `node` is the one that suffers.
+    pub fn order_proxy(
+        &mut self,
+        what: &str,
+        node: u8,
+        order: &str,
+        ways: &[String],
+    ) -> Result<(), StandbyError> {
+        if let Some(proxy) = &mut self.proxy {
+            let at_ns = proxy.order(&format!("{order} {}", ways.join(" ")))?;
+            self.note(at_ns, what, node)?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what was done.
+    pub fn note(&mut self, at_ns: u64, what: &str, node: u8) -> Result<(), StandbyError> {
+        writeln!(self.deeds, "{at_ns} {what} {node}").map_err(|error| StandbyError::File {
+            doing: "write",
+            path: self.folder.path().join("deeds"),
+            error,
+        })
+    }
+
+    /// Asks everybody to end, the nodes first.
+    pub fn end(&mut self) -> Result<(), StandbyError> {
+        self.note(monotonic_ns(), "end", 0)?;
+        for actor in self.nodes.iter_mut().flatten().chain([&mut self.plant]) {
+            actor.signal(Signal::TERM)?;
+            actor.await_end();
+        }
+        Ok(())
+    }
+
+    /// The number of paths between the nodes.
+    pub fn paths(&self) -> u16 {
+        self.paths
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            ip: self.ip,
+            paths: self.paths,
+        }
+    }
+
+    fn file_of(&self, node: u8, kind: &str) -> PathBuf {
+        let life = self.lives[usize::from(node)];
+        node_file(self.folder.path(), node, life, kind)
+    }
+}
+
+/// Who has which address. The ports are the same in every run: the loopback address is the run's own.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    ip: IpAddr,
+    paths: u16,
+}
+
+impl Plan {
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.ip, port)
+    }
+
+    fn plant(&self) -> SocketAddr {
+        self.at(7000)
+    }
+
+    fn node(&self, node: u8) -> Vec<SocketAddr> {
+        self.on_paths(7010 + 10 * u16::from(node))
+    }
+
+    /// The proxy's ends towards a node: what it takes for its partner.
+    fn before(&self, node: u8) -> Vec<SocketAddr> {
+        self.on_paths(7110 + 10 * u16::from(node))
+    }
+
+    /// What the node takes for the plant.
+    fn before_plant(&self, node: u8) -> SocketAddr {
+        self.at(7100 + u16::from(node))
+    }
+
+    fn on_paths(&self, first: u16) -> Vec<SocketAddr> {
+        (first..first + self.paths)
+            .map(|port| self.at(port))
+            .collect()
+    }
+}
+
+/// A process of the stage.
+#[derive(Debug)]
+struct Actor {
+    name: String,
+    process: Child,
+}
+
+impl Actor {
+    fn start(name: &str, command: &mut Command) -> Result<Self, StandbyError> {
+        // A terminal's signals are for the parent, which ends its children itself.
+        command.process_group(0);
+        Ok(Self {
+            name: name.to_owned(),
+            process: spawn_guarded(command, None)?,
+        })
+    }
+
+    fn signal(&mut self, signal: Signal) -> Result<(), StandbyError> {
+        // A child of ours that was not waited for: the pid is nobody else's.
+        kill_process(Pid::from_child(&self.process), signal).map_err(|errno| StandbyError::System {
+            doing: "send a signal",
+            error: errno.into(),
+        })
+    }
+
+    fn check_running(&mut self) -> Result<(), StandbyError> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(StandbyError::Ended {
+                name: self.name.clone(),
+                status,
+            }),
+            Err(error) => Err(StandbyError::System {
+                doing: "look after a child",
+                error,
+            }),
+        }
+    }
+
+    fn await_end(&mut self) {
+        let deadline = Instant::now() + END_LIMIT;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // Neither fails for a child that was not waited for, ended or not.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The proxy, from outside.
+#[derive(Debug)]
+struct Proxy {
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    _actor: Actor,
+}
+
+impl Proxy {
+    fn start(plan: &Plan) -> Result<Self, StandbyError> {
+        let mut command = this_program(&["proxy"]);
+        for (index, own0) in plan.before(0).into_iter().enumerate() {
+            let four = [
+                own0,
+                plan.node(0)[index],
+                plan.before(1)[index],
+                plan.node(1)[index],
+            ];
+            command.args(["--partner", &joined(&four)]);
+        }
+        for node in [0, 1] {
+            command.args(["--plant", &joined(&[plan.before_plant(node), plan.plant()])]);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut actor = Actor::start("proxy", &mut command)?;
+        let (Some(orders), Some(answers)) =
+            (actor.process.stdin.take(), actor.process.stdout.take())
+        else {
+            return Err(StandbyError::Proxy(String::new()));
+        };
+        let mut proxy = Self {
+            orders,
+            answers: BufReader::new(answers),
+            _actor: actor,
+        };
+        proxy.answer()?;
+        Ok(proxy)
+    }
+
+    /// When it was done; unit: ns.
+    fn order(&mut self, order: &str) -> Result<u64, StandbyError> {
+        writeln!(self.orders, "{order}").map_err(|error| StandbyError::System {
+            doing: "order the proxy",
+            error,
+        })?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<u64, StandbyError> {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line);
+        read.map_err(|error| StandbyError::System {
+            doing: "hear the proxy",
+            error,
+        })?;
+        let at_ns = line.trim_end().strip_prefix("done ");
+        at_ns
+            .and_then(|word| word.parse().ok())
+            .ok_or(StandbyError::Proxy(line))
+    }
+}
+
+fn this_program(words: &[&str]) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("bumpless").arg("standby").args(words);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn pair(command: &mut Command, settings: &Settings) {
+    let period = format!("{}us", settings.period_ns / 1_000);
+    command.args(["--period", &period]);
+    command.args(["--cluster", &std::process::id().to_string()]);
+}
+
+fn joined(addresses: &[SocketAddr]) -> String {
+    let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    texts.join(",")
+}
+
+fn create(path: &Path) -> Result<File, StandbyError> {
+    File::create(path).map_err(StandbyError::file("create", path))
+}
+
+fn private_folder() -> Result<TempDir, StandbyError> {
+    let memory = Path::new("/dev/shm");
+    let parent = match memory.is_dir() {
+        true => memory.to_owned(),
+        false => std::env::temp_dir(),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("bumpless-demo-");
+    let folder = builder.tempdir_in(&parent);
+    folder.map_err(StandbyError::file("make a folder in", &parent))
+}
+
+/// A loopback address that no other run has: made of this process's id.
+fn own_loopback() -> IpAddr {
+    let [high, middle, low] = {
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        [high | 0x80, middle, low]
+    };
+    IpAddr::V4(Ipv4Addr::new(127, high, middle, low))
+}
