@@ -195,7 +195,9 @@ mod tests {
             offers: (100..=119).map(|cycle| offer(0, 1, cycle)).collect(),
             cycles: [
                 (100..=119).map(|number| cycle(number, "primary")).collect(),
-                (100..=119).map(|number| cycle(number, "qualified")).collect(),
+                (100..=119)
+                    .map(|number| cycle(number, "qualified"))
+                    .collect(),
             ],
             said: vec![],
         }

@@ -38,25 +38,32 @@ pub fn plot(record: &Record) -> String {
         ((1.0 - share) * (ROWS - 1) as f64).round() as usize
     };
     let columns = (last - first + 1) as usize;
-    let mut grid = vec![vec![' '; columns]; ROWS];
+    let mut rows = vec![vec![' '; columns]; ROWS];
+    let mut put = |value: f64, column: usize, letter: char| {
+        let place = rows
+            .get_mut(row_of(value))
+            .and_then(|row| row.get_mut(column));
+        if let Some(place) = place {
+            *place = letter;
+        }
+    };
     let mut held = None;
-    for column in 0..columns {
-        let cycle = first + column as u64;
-        let of_cycle = || shown.iter().filter(|offer| offer.cycle == cycle);
-        for offer in of_cycle().filter(|offer| offer.refusal.is_some()) {
-            grid[row_of(offer.value)][column] = 'x';
+    for (column, cycle) in (first..=last).enumerate() {
+        let mut accepted = None;
+        for offer in shown.iter().filter(|offer| offer.cycle == cycle) {
+            match offer.refusal {
+                Some(_) => put(offer.value, column, 'x'),
+                None => accepted = Some(offer),
+            }
         }
-        let accepted = of_cycle().rfind(|offer| offer.refusal.is_none());
-        if let Some(offer) = accepted {
-            held = Some(offer.value);
-        }
+        held = accepted.map(|offer| offer.value).or(held);
         if let Some(value) = held {
             let letter = accepted.map_or('-', |offer| char::from(b'0' + offer.node % 10));
-            grid[row_of(value)][column] = letter;
+            put(value, column, letter);
         }
     }
     let mut text = String::new();
-    for (row, letters) in grid.iter().enumerate() {
+    for (row, letters) in rows.iter().enumerate() {
         let label = match row {
             0 => format!("{high:>10.1}"),
             row if row == ROWS - 1 => format!("{low:>10.1}"),
