@@ -43,7 +43,8 @@ pub enum ElectionError {
         /// The word found.
         found: u32,
     },
-    /// The table is damaged: the kernel's mark of a death lies in the slot of a caller.
+    /// The kernel's mark of a death lies in the slot of a caller: its process is just being killed, and
+    /// this thread is not dead yet; or the table is damaged.
     #[error("slot {slot}: generation {generation} is marked dead, and calls")]
     MarkedDead {
         /// The handle's slot.
