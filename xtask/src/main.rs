@@ -14,6 +14,7 @@ mod libtest;
 mod loom;
 mod mutants;
 mod portable;
+mod sim;
 mod steps;
 mod tidy;
 mod workspace;
@@ -40,6 +41,8 @@ cargo xtask <check>
   xproc [FILTER]   the scenarios with real processes
   crash-sweep [OPERATION [--at K] | --sample POINTS]
                    killed at every instruction; ci tries a sample
+  sim [--seed N | --seeds N] [--cycles N]
+                   the simulator of the standby pair; test runs its first seeds
   ci               all of these, with a table at the end
 ";
 
@@ -76,6 +79,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["mutants", name] => mutants::run(&workspace, Some(name)),
         ["xproc", filters @ ..] => xproc::run(&workspace, filters),
         ["crash-sweep", words @ ..] => crash_sweep::run(&workspace, words),
+        ["sim", words @ ..] => sim::run(&workspace, words),
         ["ci"] => ci::run(&workspace),
         _ => anyhow::bail!("no such check: `{}`\n\n{HELP}", words.join(" ")),
     }

@@ -179,6 +179,10 @@ impl<C: Controller> Node<C> {
                 .0
                 .set(Alarm::ActuatorUnreachable, unreachable, events);
         }
+        if before.0 == Standing::Disqualified && standing == Standing::Init {
+            // The partner was told that it may start alone: it is listened to for a whole timeout first.
+            self.silent_cycles = 0;
+        }
         let is_qualified = standing == Standing::Qualified;
         if is_qualified && before.0 != Standing::Qualified {
             self.qualified_since_ns = Some(now.ns);

@@ -16,5 +16,6 @@ mod plant;
 mod scenarios;
 mod sim;
 mod store;
+mod swarm;
 mod transfer;
 mod transfer_random;

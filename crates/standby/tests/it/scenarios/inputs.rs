@@ -81,8 +81,7 @@ fn bump_at_latency<P: Plant>(plant: P, latency_cycles: u64) -> f64 {
     world.ledger.bump_max
 }
 
-/// 38. The cycle's number pays for its way: neither a step twice nor one left out, and at the latency of
-/// the miss limit no takeover either.
+/// 38. The cycle's number pays for its way: no step twice, none left out, and no takeover either.
 #[test]
 fn the_latency_of_checkpoints_makes_no_bump() {
     for latency_cycles in 0..=3 {

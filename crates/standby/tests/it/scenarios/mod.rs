@@ -17,6 +17,8 @@ mod policy;
 mod power;
 mod start;
 mod time;
+mod vrrp;
+mod wire;
 
 use std::cell::RefCell;
 use std::rc::Rc;

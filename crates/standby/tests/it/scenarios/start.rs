@@ -132,3 +132,29 @@ fn a_node_with_an_empty_disk_is_a_new_life_and_drives_only_above_what_was_seen()
     assert!(world.first(A, cause).is_some());
     assert_eq!(world.last_accepted().unwrap().1.writer, A);
 }
+
+/// A node that was disqualified has let its partner start alone. When it recovers in that very cycle, it
+/// listens first: it has the better claim, and must not use it any more.
+#[test]
+fn a_node_that_recovers_while_its_partner_starts_alone_lets_it() {
+    for recovers_in in 75..95 {
+        let mut world = pair(90);
+        world.run_to(50);
+        world.links.each_actuator(B, |link| link.is_cut = true);
+        world.run_to(70);
+        assert!(matches!(world.state(B), Some(State::Disqualified(_))));
+        world.crash(A);
+        world.run_to(75);
+        for cycle in 75..120 {
+            if cycle == recovers_in {
+                world.links.each_actuator(B, |link| link.is_cut = false);
+            }
+            if cycle == 80 {
+                world.start(A);
+            }
+            world.run_to(cycle + 1);
+        }
+        assert_eq!(world.promotions(), 1, "recovers in {recovers_in}");
+        assert!(world.is_pair());
+    }
+}

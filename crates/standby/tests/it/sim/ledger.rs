@@ -13,14 +13,12 @@ use std::collections::{HashMap, VecDeque};
 use bumpless_standby::event::{Alarm, Event, Promotion};
 use bumpless_standby::message::{Heartbeat, Standing};
 use bumpless_standby::node::{Redundancy, Status};
-use bumpless_standby::{Epoch, Mode};
+use bumpless_standby::{Config, Epoch, Mode};
 
 /// Accepted outputs that are kept.
 const KEPT: usize = 4096;
 /// A primary whose output was accepted so many cycles ago drives.
 const DRIVING_CYCLES: u64 = 2;
-/// Two that start by the authority's word may both drive for so long.
-const START_OVERLAP_CYCLES: u64 = 2;
 
 /// One accepted output.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,8 +66,8 @@ pub struct Ledger {
     highest: Option<(Epoch, u64)>,
     highest_of_all: Option<Epoch>,
     last_by: [Option<u64>; 2],
-    /// Since when the node's last accepted epoch is accepted.
-    since_by: [(Option<Epoch>, u64); 2],
+    /// Since when the node's outputs have been accepted, without a break.
+    since_by: [u64; 2],
     redundancy_alarm: [bool; 2],
 }
 
@@ -98,9 +96,9 @@ impl Ledger {
         }
         self.highest = Some((epoch, seq));
         self.highest_of_all = self.highest_of_all.max(Some(epoch));
-        self.last_by[writer] = Some(accepted.cycle);
-        if self.since_by[writer].0 != Some(epoch) {
-            self.since_by[writer] = (Some(epoch), accepted.cycle);
+        let last = self.last_by[writer].replace(accepted.cycle);
+        if last.is_none_or(|last| last + DRIVING_CYCLES < accepted.cycle) {
+            self.since_by[writer] = accepted.cycle;
         }
         self.bump_max = self.bump_max.max(accepted.bump);
         self.accepted_count += 1;
@@ -118,7 +116,7 @@ impl Ledger {
         before: Before,
         heartbeat: &Heartbeat,
         events: Vec<Event>,
-        (status, mode, adopted): (&Status, Mode, (Epoch, u64)),
+        (status, config, adopted): (&Status, &Config, (Epoch, u64)),
     ) {
         let owns = matches!(heartbeat.standing, Standing::Primary | Standing::Suspended);
         if owns {
@@ -136,7 +134,7 @@ impl Ledger {
         self.check_alarm(node, owns, status);
         for event in events {
             if let Event::Promoted { epoch, cause } = event {
-                self.note_promotion(cycle, node, before, (epoch, cause), mode);
+                self.note_promotion(cycle, node, before, (epoch, cause), config);
             }
             self.events.push(Logged { cycle, node, event });
         }
@@ -148,7 +146,7 @@ impl Ledger {
         node: usize,
         before: Before,
         (epoch, cause): (Epoch, Promotion),
-        mode: Mode,
+        config: &Config,
     ) {
         let partner_drives = before.partner_is_primary
             && self.last_by[1 - node].is_some_and(|last| last + DRIVING_CYCLES >= cycle);
@@ -156,11 +154,11 @@ impl Ledger {
             self.takeovers += 1;
             self.false_takeovers += u64::from(partner_drives);
         }
-        let is_blank = before.adopted.0 == Epoch::NONE && mode != Mode::Cold;
-        // What the authority knows is as old as its answer: two that start alone at the same time are
-        // both told that nothing drives.
+        let is_blank = before.adopted.0 == Epoch::NONE && config.mode != Mode::Cold;
+        // What the authority knows is as old as the question, which is younger than a timeout: two that
+        // start alone at the same time are both told that nothing drives.
         let is_alone = cause == Promotion::ColdStartByAuthority
-            && self.since_by[1 - node].1 + START_OVERLAP_CYCLES >= cycle;
+            && self.since_by[1 - node] + u64::from(config.miss_limit) >= cycle;
         let is_start = matches!(
             cause,
             Promotion::ColdStartWithPartner | Promotion::ColdStartByAuthority
@@ -189,6 +187,13 @@ impl Ledger {
     /// A node started anew, or its operator cleared its alarms.
     pub fn forget_alarm(&mut self, node: usize) {
         self.redundancy_alarm[node] = false;
+    }
+
+    /// The last events, for people.
+    pub fn tail(&self) -> String {
+        let last = self.events.len().saturating_sub(40);
+        let lines = self.events[last..].iter();
+        lines.map(|logged| format!("  {logged:?}\n")).collect()
     }
 
     pub fn break_rule(&mut self, what: String) {

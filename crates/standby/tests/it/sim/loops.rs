@@ -1,12 +1,13 @@
 //! What the pair controls: an integrator whose ideal is exact, and a PID loop in floating point.
 
+use bumpless_standby::frame::Value;
 use bumpless_standby::{Checkpoint, CheckpointError, Controller};
 
 /// A controller together with the plant that it reads and drives.
 pub trait Plant {
     type Loop: Controller<Input = Self::In, Output = Self::Out>;
     type In: Clone;
-    type Out: Clone + std::fmt::Debug;
+    type Out: Clone + std::fmt::Debug + Value;
 
     /// A controller as it is when a node starts.
     fn controller(&self) -> Self::Loop;

@@ -12,28 +12,30 @@
 //! The sensors number the cycles. A node that ticks takes the newest input; if it has had that one, it has
 //! ticked too early and does nothing.
 
+mod cycle;
 pub mod disk;
 mod faults;
 pub mod ledger;
 pub mod loops;
 pub mod net;
 mod seat;
+pub mod wire;
 
 use std::collections::VecDeque;
 
-use bumpless_standby::event::{Event, Promotion};
-use bumpless_standby::message::{Action, Heartbeat, Received, Request, Verdict};
+use bumpless_standby::message::Heartbeat;
 use bumpless_standby::node::State;
-use bumpless_standby::{Actuator, ActuatorConfig, Config, Controller, Node, NodeId, Tick};
+use bumpless_standby::{Actuator, ActuatorConfig, Config, Node, NodeId};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use disk::{Disk, Kind, Office};
-use ledger::{Accepted, Before, Ledger};
+use ledger::Ledger;
 use loops::Plant;
-use net::{Links, Message, Queue};
+use net::{Links, Queue};
 pub use seat::Clock;
 use seat::Seat;
+use wire::Wire;
 
 /// The cycle of all scenarios.
 pub const PERIOD_NS: u64 = 10_000_000;
@@ -107,6 +109,8 @@ pub struct World<P: Plant> {
     /// When each node last became primary.
     pub began_at_ns: [u64; 2],
     pub tap: Option<Tap>,
+    /// Everything goes as bytes; `None`: as values.
+    pub wire: Option<Wire>,
     seed: u64,
     authority: Kind,
     queue: Queue<P::Out>,
@@ -164,6 +168,7 @@ impl<P: Plant> World<P> {
             drove_at_ns: [0; 2],
             began_at_ns: [0; 2],
             tap: None,
+            wire: None,
             seed: setup.seed,
             authority: setup.authority,
             queue: Queue::new(),
@@ -206,7 +211,8 @@ impl<P: Plant> World<P> {
             self.run_cycle();
             if let Some(violation) = &self.ledger.violation {
                 let (seed, cycle) = (self.seed, self.cycle - 1 - self.base);
-                return Err(format!("seed {seed}, cycle {cycle}: {violation}"));
+                let tail = self.ledger.tail();
+                return Err(format!("seed {seed}, cycle {cycle}: {violation}\n{tail}"));
             }
         }
         Ok(())
@@ -219,204 +225,6 @@ impl<P: Plant> World<P> {
     /// The next cycle, counted from where the pair had settled.
     pub fn now(&self) -> u64 {
         self.cycle - self.base
-    }
-
-    fn run_cycle(&mut self) {
-        let end_ns = (self.cycle + 1) * PERIOD_NS;
-        self.sample();
-        loop {
-            let ticks_ns = [self.seats[A].next_tick_ns, self.seats[B].next_tick_ns];
-            let arrival_ns = self.queue.next_at_ns();
-            let first_ns = arrival_ns.min(ticks_ns[A]).min(ticks_ns[B]);
-            if first_ns >= end_ns {
-                break;
-            }
-            if arrival_ns == first_ns {
-                if let Some(message) = self.queue.pop() {
-                    self.deliver(arrival_ns, message);
-                }
-            } else {
-                let index = if ticks_ns[A] == first_ns { A } else { B };
-                self.seats[index].next_tick_ns += self.seats[index].clock.period_ns();
-                self.tick(index, first_ns);
-            }
-        }
-        self.cycle += 1;
-    }
-
-    /// The sensors show the input of this cycle, and the ideal controller takes it.
-    fn sample(&mut self) {
-        let held = self.actuator.held().map(|held| &held.value);
-        let input = self.plant.sample(self.cycle, held);
-        self.ideal.step(&input);
-        if self.inputs.len() == KEPT {
-            self.inputs.pop_front();
-            self.ideals.pop_front();
-        }
-        self.inputs.push_back((self.cycle, input));
-        self.ideals.push_back((self.cycle, self.ideal.output()));
-    }
-
-    fn tick(&mut self, index: usize, now_ns: u64) {
-        let Some(before) = self.before(index, now_ns) else {
-            return;
-        };
-        let seat = &mut self.seats[index];
-        let shown = self.cycle.saturating_sub(seat.input_age_cycles);
-        let (Some((_, newest)), found) = (
-            self.inputs.back(),
-            self.inputs.iter().rev().find(|(cycle, _)| *cycle == shown),
-        ) else {
-            return;
-        };
-        let input = found.map_or(newest, |(_, input)| input).clone();
-        let Some(mut tick) = seat.tick(now_ns, self.cycle, input) else {
-            return;
-        };
-        if let Some(Action::Drive(_)) = tick.request.as_ref().map(|request| &request.action) {
-            self.drove_at_ns[index] = now_ns;
-        }
-        if tick
-            .events
-            .iter()
-            .any(|event| matches!(event, Event::Promoted { .. }))
-        {
-            self.began_at_ns[index] = now_ns;
-        }
-        self.note(index, before, &mut tick);
-        self.send(index, now_ns, tick);
-    }
-
-    fn before(&self, index: usize, now_ns: u64) -> Option<Before> {
-        let other = &self.seats[1 - index];
-        let is_in_time = now_ns < other.last_tick_ns + PERIOD_NS / 4 * 7;
-        let partner_is_primary = other.is_running()
-            && is_in_time
-            && matches!(self.state(1 - index), Some(State::Primary | State::Solo));
-        Some(Before {
-            adopted: self.seats[index].node.as_ref()?.adopted(),
-            partner_is_primary,
-        })
-    }
-
-    fn note(&mut self, index: usize, before: Before, tick: &mut Tick<P::Out>) {
-        let (Some(node), Some(heartbeat)) = (&self.seats[index].node, &tick.heartbeat) else {
-            return;
-        };
-        // A plant that starts from nothing: the ideal starts with it.
-        let starts = tick.events.iter().any(is_start);
-        if starts && before.adopted.0 == bumpless_standby::Epoch::NONE {
-            self.ideal = node.controller().clone();
-            let output = self.ideal.output();
-            if let Some(ideal) = self.ideals.back_mut() {
-                ideal.1 = output;
-            }
-        }
-        let status = node.status();
-        let node_is = (&status, node.config().mode, node.adopted());
-        let events = std::mem::take(&mut tick.events);
-        self.ledger
-            .note_tick(self.cycle, index, before, heartbeat, events, node_is);
-    }
-
-    fn send(&mut self, index: usize, now_ns: u64, tick: Tick<P::Out>) {
-        let to = 1 - index;
-        let paths = self.seats[index].config.paths;
-        for path in 0..paths {
-            let link = &self.links.sync[usize::from(path)][index];
-            if let Some(mut heartbeat) = tick.heartbeat.clone() {
-                let is_sent = self.tap.as_mut().is_none_or(|tap| {
-                    tap(&mut Tapped {
-                        from: index,
-                        path,
-                        cycle: self.cycle.saturating_sub(self.base),
-                        heartbeat: &mut heartbeat,
-                    })
-                });
-                if !is_sent {
-                    continue;
-                }
-                let message = Message::Heartbeat {
-                    to,
-                    path,
-                    heartbeat,
-                };
-                self.queue.send(now_ns, link, &mut self.rng, message);
-            }
-            for fragment in tick.fragments.iter().cloned() {
-                let message = Message::Fragment { to, path, fragment };
-                self.queue.send(now_ns, link, &mut self.rng, message);
-            }
-        }
-        let link = &self.links.requests[index];
-        if let Office::Witness(witness) = &self.seats[index].office
-            && let Some((epoch, action)) = witness.request()
-            && let Some(heartbeat) = &tick.heartbeat
-        {
-            let request = Request {
-                cluster: heartbeat.cluster,
-                node: heartbeat.node,
-                incarnation: heartbeat.incarnation,
-                epoch,
-                seq: heartbeat.seq,
-                actuator: 0,
-                action,
-            };
-            let message = Message::Request(request);
-            self.queue.send(now_ns, link, &mut self.rng, message);
-        }
-        if let Some(request) = tick.request {
-            let message = Message::Request(request);
-            self.queue.send(now_ns, link, &mut self.rng, message);
-        }
-    }
-
-    fn deliver(&mut self, now_ns: u64, message: Message<P::Out>) {
-        let (to, received) = match message {
-            Message::Request(request) => return self.actuate(now_ns, &request),
-            Message::Heartbeat {
-                to,
-                path,
-                heartbeat,
-            } => (to, Received::Heartbeat { path, heartbeat }),
-            Message::Fragment { to, path, fragment } => (to, Received::Fragment { path, fragment }),
-            Message::Reply { to, reply } => {
-                if let Office::Witness(witness) = &mut self.seats[to].office {
-                    witness.receive(&reply);
-                }
-                (to, Received::Reply(reply))
-            }
-        };
-        let seat = &mut self.seats[to];
-        if seat.node.is_some() {
-            seat.inbox.push(received);
-        }
-    }
-
-    fn actuate(&mut self, now_ns: u64, request: &Request<P::Out>) {
-        let reply = self
-            .actuator
-            .receive(now_ns, request, &mut self.actuator_disk);
-        let Some(reply) = reply else { return };
-        let writer = usize::from(request.node.0);
-        if let (Action::Drive(value), Verdict::Ack) = (&request.action, reply.verdict) {
-            let ideal = self
-                .ideals
-                .iter()
-                .rev()
-                .find(|(cycle, _)| *cycle == request.seq);
-            let bump = ideal.map_or(0.0, |(_, ideal)| self.plant.steps_between(value, ideal));
-            self.ledger.note_accepted(Accepted {
-                writer,
-                epoch: request.epoch,
-                seq: request.seq,
-                cycle: self.cycle,
-                bump,
-            });
-        }
-        let message = Message::Reply { to: writer, reply };
-        self.queue
-            .send(now_ns, &self.links.replies[writer], &mut self.rng, message);
     }
 
     /// The node at this place, which must live.
@@ -448,16 +256,4 @@ impl<P: Plant> World<P> {
                 | [Some(State::Qualified), Some(State::Primary)]
         )
     }
-}
-
-fn is_start(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Promoted {
-            cause: Promotion::ColdStartWithPartner
-                | Promotion::ColdStartByAuthority
-                | Promotion::Forced,
-            ..
-        }
-    )
 }
