@@ -240,6 +240,12 @@ impl AlarmSet {
         self.0
     }
 
+    /// The set with these bits, as [`bits`](Self::bits) gives them.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     pub(crate) const fn set(&mut self, alarm: Alarm, is_on: bool) {
         let bit = 1 << alarm as u8;
         if is_on {

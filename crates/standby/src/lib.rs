@@ -107,6 +107,7 @@ pub mod config;
 pub mod drive;
 pub mod epoch;
 pub mod event;
+mod field;
 pub mod frame;
 pub mod link;
 pub mod loops;
@@ -114,6 +115,8 @@ pub mod message;
 pub mod node;
 pub mod persist;
 pub mod plain;
+#[cfg(not(bumpless_loom))]
+pub mod tag;
 pub mod transfer;
 mod unhashed;
 

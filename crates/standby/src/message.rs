@@ -33,6 +33,22 @@ pub enum Standing {
     Maintenance = 6,
 }
 
+impl Standing {
+    /// The one with this value.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        let all = [
+            Self::Init,
+            Self::Syncing,
+            Self::Qualified,
+            Self::Primary,
+            Self::Suspended,
+            Self::Disqualified,
+            Self::Maintenance,
+        ];
+        all.into_iter().find(|standing| *standing as u8 == code)
+    }
+}
+
 /// Bits of a heartbeat. Unknown bits are refused by the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u16);

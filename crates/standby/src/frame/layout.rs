@@ -14,7 +14,7 @@
 //!
 //! The offsets of a block count from its own start.
 
-use super::field::{Field, fill};
+use crate::field::block;
 
 /// The first bytes of every frame of every version: bumpless, standby.
 pub const MAGIC: [u8; 4] = *b"BLSB";
@@ -29,16 +29,6 @@ pub const PART_LEN: usize = 24;
 pub const REQUEST_LEN: usize = 8;
 pub const REPLY_LEN: usize = 48;
 pub const CRC_LEN: usize = 4;
-
-macro_rules! block {
-    ($name:ident, $len:expr; $($field:ident: $number:ty = $at:expr,)+) => {
-        pub mod $name {
-            use super::Field;
-            $(pub const $field: Field<$number> = Field::at($at);)+
-        }
-        const _: () = assert!(fill(&[$($name::$field.span()),+], $len));
-    };
-}
 
 block! { header, HEADER_LEN;
     MAGIC: u32 = 0,

@@ -27,7 +27,6 @@
 
 mod actuator;
 mod error;
-mod field;
 mod layout;
 mod node;
 mod value;

@@ -126,15 +126,5 @@ fn decode_part(payload: &[u8]) -> Result<Option<Part>, FrameError> {
 }
 
 fn standing(code: u8) -> Result<Standing, FrameError> {
-    let all = [
-        Standing::Init,
-        Standing::Syncing,
-        Standing::Qualified,
-        Standing::Primary,
-        Standing::Suspended,
-        Standing::Disqualified,
-        Standing::Maintenance,
-    ];
-    let known = all.into_iter().find(|standing| *standing as u8 == code);
-    known.ok_or_else(|| unknown("standing", code))
+    Standing::from_code(code).ok_or_else(|| unknown("standing", code))
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   write n:  mark of buffer n mod N := n + 1 ── release fence ── bytes, relaxed ── published := n + 1, release
-//!   read n:   n < published, acquire ── bytes, relaxed ── acquire fence ── mark still n + 1?
+//!   read n:   n < published ── acquire fence ── bytes, relaxed ── acquire fence ── mark still n + 1?
 //!
 //!   published = 5, N = 4:   frame 5 may be half written     frames 2, 3, 4 are whole
 //!                           │  5  │  2  │  3  │  4  │
@@ -37,6 +37,14 @@ bumpless_substrate::shared_struct! {
         0 => mark: AtomicU64,
         /// Length of the frame; unit: bytes.
         8 => len: AtomicU64,
+    }
+}
+
+impl LaneHead {
+    /// Forgets all frames; while nobody reads or writes.
+    pub fn forget(&self) {
+        // Relaxed: nobody reads beside this.
+        self.published.store(0, Ordering::Relaxed);
     }
 }
 
@@ -102,18 +110,23 @@ impl<'m> Lane<'m> {
             return false;
         }
         let after = number.wrapping_add(1);
-        // Relaxed: the fence orders it before the bytes.
-        buffer.mark.store(after, Ordering::Relaxed);
+        // Release pairs with the fence of a reader that is overtaken: who sees this mark sees what was
+        // published before it. The fence below orders it before the bytes.
+        buffer.mark.store(after, Ordering::Release);
         // Pairs with the acquire fence behind the bytes in `copy`.
         fence(Ordering::Release);
         // Relaxed, here and below: published by the store at the end.
         buffer.len.store(frame.len() as u64, Ordering::Relaxed);
-        for (word, bytes) in words.iter().zip(frame.chunks(WORD_LEN)) {
+        let (whole, rest) = frame.as_chunks::<WORD_LEN>();
+        for (word, bytes) in words.iter().zip(whole) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        if let (Some(word), false) = (words.get(whole.len()), rest.is_empty()) {
             let mut padded = [0; WORD_LEN];
-            padded[..bytes.len()].copy_from_slice(bytes);
+            padded[..rest.len()].copy_from_slice(rest);
             word.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
         }
-        // Release pairs with the Acquire in `published`: the bytes before the number.
+        // Release pairs with the acquire fence in `published`: the bytes before the number.
         self.head.published.store(after, Ordering::Release);
         true
     }
@@ -155,15 +168,17 @@ impl<'m> Lane<'m> {
 
     /// Copies a frame that was published; `None` if a later one took its place meanwhile.
     fn copy(&self, number: u64, frame: &mut Vec<u8>) -> Option<Found> {
+        frame.clear();
         let (buffer, words) = self.buffer(number)?;
         // Relaxed, here and below: what is newer than `published` said is found out by the mark.
         let len = buffer.len.load(Ordering::Relaxed);
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let is_possible = len <= words.len() * WORD_LEN;
         if is_possible {
-            frame.clear();
-            for word in &words[..len.div_ceil(WORD_LEN)] {
-                frame.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+            let words = &words[..len.div_ceil(WORD_LEN)];
+            frame.resize(words.len() * WORD_LEN, 0);
+            for (bytes, word) in frame.as_chunks_mut::<WORD_LEN>().0.iter_mut().zip(words) {
+                *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
             }
             frame.truncate(len);
         }
@@ -172,6 +187,8 @@ impl<'m> Lane<'m> {
         // Relaxed: ordered behind the bytes by the fence.
         let mark = buffer.mark.load(Ordering::Relaxed);
         if mark != number.wrapping_add(1) {
+            // Pairs with the Release of the mark in `write`: the next try finds newer frames.
+            fence(Ordering::Acquire);
             return None;
         }
         Some(if is_possible {
@@ -181,9 +198,30 @@ impl<'m> Lane<'m> {
         })
     }
 
+    /// Reads the newest frame, into `frame`, which is cleared first; also one that was read before. `Nothing`
+    /// if there never was one, or if so many came meanwhile that each was overtaken. Cost: a pass over its
+    /// bytes.
+    pub fn newest(&self, frame: &mut Vec<u8>) -> Found {
+        frame.clear();
+        for _ in 0..Self::TRIES {
+            let published = self.published();
+            if published == 0 {
+                return Found::Nothing;
+            }
+            if let Some(found) = self.copy(published.wrapping_sub(1), frame) {
+                return found;
+            }
+        }
+        frame.clear();
+        Found::Nothing
+    }
+
     fn published(&self) -> u64 {
-        // Acquire pairs with the Release at the end of `write`.
-        self.head.published.load(Ordering::Acquire)
+        // Relaxed, and a fence behind: a mapping for reading only allows no acquire load.
+        let published = self.head.published.load(Ordering::Relaxed);
+        // Pairs with the Release at the end of `write`.
+        fence(Ordering::Acquire);
+        published
     }
 
     fn buffer_words(&self) -> usize {

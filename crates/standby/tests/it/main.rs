@@ -17,5 +17,6 @@ mod scenarios;
 mod sim;
 mod store;
 mod swarm;
+mod tag;
 mod transfer;
 mod transfer_random;

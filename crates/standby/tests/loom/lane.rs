@@ -36,15 +36,25 @@ impl Memory {
     /// The number of the next frame; 0: none.
     fn read(&self, cursor: &mut Cursor) -> u8 {
         let mut frame = Vec::new();
-        match self.lane().read(cursor, &mut frame) {
-            Found::Nothing => 0,
-            Found::Frame => {
-                let number = frame.len() as u8;
-                assert!(frame.iter().all(|byte| *byte == number), "torn: {frame:?}");
-                number
-            }
-            Found::Damaged => panic!("damaged"),
+        check_whole(self.lane().read(cursor, &mut frame), &frame)
+    }
+
+    /// The number of the newest frame; 0: none.
+    fn newest(&self) -> u8 {
+        let mut frame = Vec::new();
+        check_whole(self.lane().newest(&mut frame), &frame)
+    }
+}
+
+fn check_whole(found: Found, frame: &[u8]) -> u8 {
+    match found {
+        Found::Nothing => 0,
+        Found::Frame => {
+            let number = frame.len() as u8;
+            assert!(frame.iter().all(|byte| *byte == number), "torn: {frame:?}");
+            number
         }
+        Found::Damaged => panic!("damaged"),
     }
 }
 
@@ -86,10 +96,9 @@ fn a_reader_that_is_overtaken_takes_the_next_frame_whole() {
         memory.write(2);
         memory.write(3);
         let (read, overtaken) = reader.join().unwrap();
-        // The mark of the third may be seen before the second is.
-        assert!(read[0] > 0 || overtaken > 0, "the first was there before");
+        assert!(read[0] > 0, "the first was there before");
         assert!(read[1] == 0 || read[1] > read[0], "{read:?}: back");
-        let last = u64::from(read[0].max(read[1])).max(overtaken);
+        let last = u64::from(read[0].max(read[1]));
         let taken = read.iter().filter(|number| **number != 0).count() as u64;
         assert_eq!(
             last,
@@ -148,6 +157,33 @@ fn a_dead_writers_half_is_never_read_and_the_next_one_goes_on() {
                 4 => wanted[4],
                 _ => wanted[3],
             });
+        }
+    });
+}
+
+/// Also when the writer dies: a tag is read after its node's end.
+#[test]
+fn the_newest_frame_is_there_at_any_time() {
+    let wanted = [DIED, "first", "second", "third"];
+    check_each_death("tag, newest", 3, &wanted, move |outcomes, changes| {
+        let memory = Memory::new();
+        memory.write(1);
+        let reader = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || memory.newest())
+        };
+        let died = die_before_change(changes, || {
+            memory.write(2);
+            memory.write(3);
+        });
+        let number = reader.join().unwrap();
+        assert!(number > 0, "nothing, and one was there before");
+        outcomes.saw(wanted[usize::from(number)]);
+        let rest = memory.newest();
+        assert!(rest >= number, "{number}, then {rest}");
+        match died {
+            None => outcomes.saw(DIED),
+            Some(()) => assert_eq!(rest, 3),
         }
     });
 }

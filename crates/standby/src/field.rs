@@ -1,4 +1,7 @@
-//! A number at an offset.
+//! Records as bytes: each number at its offset, and blocks of them without a gap.
+//!
+//! Contract: all numbers are little-endian, whatever the machine. That the fields of a block follow each
+//! other and fill it holds at compile time.
 
 use std::marker::PhantomData;
 
@@ -71,3 +74,15 @@ pub const fn fill(spans: &[(usize, usize)], len: usize) -> bool {
     }
     end == len
 }
+
+/// Declares a block: a module with a constant for each field, and the assertion that they fill it.
+macro_rules! block {
+    ($name:ident, $len:expr; $($field:ident: $number:ty = $at:expr,)+) => {
+        pub mod $name {
+            use $crate::field::Field;
+            $(pub const $field: Field<$number> = Field::at($at);)+
+        }
+        const _: () = assert!($crate::field::fill(&[$($name::$field.span()),+], $len));
+    };
+}
+pub(crate) use block;
