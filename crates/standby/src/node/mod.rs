@@ -22,10 +22,11 @@
 //! ```
 //!
 //! Which file decides what: `hear` what counts and what level is known, `follow` what is adopted and when
-//! a standby is qualified, `office` who drives, `switch_over` orderly changes, `condition` alarms and
+//! a standby is qualified, `office` who drives, `switch_over` orderly changes, `emit` what is said, `condition` alarms and
 //! status.
 
 mod condition;
+mod emit;
 mod follow;
 mod hear;
 mod office;
@@ -45,13 +46,13 @@ use crate::checkpoint::Controller;
 use crate::config::{Config, ConfigError, Mode};
 use crate::epoch::Epoch;
 use crate::event::{Event, Reason};
-use crate::message::{Action, Flags, Fragment, Heartbeat, Part, Received, Request, Standing};
+use crate::message::{Fragment, Heartbeat, Received, Request, Standing};
 use crate::transfer::{Receiver, Sender};
 use crate::unhashed::Unhashed;
 use condition::Condition;
 use partner::Partner;
 use shadow::{Digest, Shadow};
-use switch_over::{Kind, SwitchOver, TestRun};
+use switch_over::{SwitchOver, TestRun};
 
 /// A node of the pair.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -313,124 +314,6 @@ impl<C: Controller> Node<C> {
             self.heard_at_ns = now.ns;
             self.acked_seq = now.cycle;
         }
-    }
-
-    fn emit(&mut self, now: &Now, input_digest: u32, events: Vec<Event>) -> Tick<C::Output> {
-        let epoch = if self.is_owner() {
-            self.epoch
-        } else {
-            self.level
-        };
-        let schema = self.shadow.controller().schema();
-        let (part, fragments) = self.checkpoint(now, epoch, schema);
-        let config = &self.config.0;
-        let heartbeat = Heartbeat {
-            cluster: config.cluster,
-            node: config.node,
-            incarnation: self.incarnation,
-            epoch,
-            seq: now.cycle,
-            standing: self.standing,
-            flags: self.flags(now),
-            program: config.program,
-            schema,
-            input_digest,
-            echo: self.partner.incarnation,
-            held: self.shadow.held(),
-            heard_paths: Unhashed(self.condition.0.heard_paths()),
-            part,
-        };
-        let request = self.action(now).map(|action| Request {
-            cluster: config.cluster,
-            node: config.node,
-            incarnation: self.incarnation,
-            epoch,
-            seq: now.cycle,
-            actuator: self.actuator,
-            action,
-        });
-        Tick {
-            heartbeat: Some(heartbeat),
-            fragments,
-            request,
-            ballot_wanted: self.ballot_wanted(),
-            events,
-        }
-    }
-
-    /// The state for the partner: in the heartbeat if it fits, else in fragments.
-    fn checkpoint(
-        &mut self,
-        now: &Now,
-        epoch: Epoch,
-        schema: u64,
-    ) -> (Option<Part>, Vec<Fragment>) {
-        if self.standing != Standing::Primary || self.config.0.mode == Mode::Cold {
-            return (None, Vec::new());
-        }
-        if self.partner.flags.has(Flags::NEEDS_FULL) && self.partner.silent_cycles == 0 {
-            self.sender.request_full();
-        }
-        let state = self.shadow.encoded();
-        let mut parts = self.sender.parts(epoch, now.cycle, state);
-        self.condition.0.note_checkpoint(state.len(), &parts);
-        if parts.len() <= 1 {
-            return (parts.pop(), Vec::new());
-        }
-        let fragments = parts.into_iter().map(|part| Fragment {
-            cluster: self.config.0.cluster,
-            node: self.config.0.node,
-            incarnation: self.incarnation,
-            epoch,
-            seq: now.cycle,
-            schema,
-            part,
-        });
-        (None, fragments.collect())
-    }
-
-    fn flags(&self, now: &Now) -> Flags {
-        let kind = self
-            .switch_over
-            .as_ref()
-            .map(|switch_over| switch_over.kind);
-        Flags::default()
-            .with_if(Flags::TAKE_OVER, kind.is_some())
-            .with_if(Flags::LEAVING, kind == Some(Kind::Leave))
-            .with_if(Flags::TEST, kind == Some(Kind::Test))
-            .with_if(Flags::WANTS_PRIMARY, self.wants_primary(now))
-            .with_if(
-                Flags::NEEDS_FULL,
-                !self.is_owner() && self.receiver.needs_full(),
-            )
-            .with_if(Flags::HOLD_SYNC, self.holds_sync)
-    }
-
-    fn action(&self, now: &Now) -> Option<Action<C::Output>> {
-        if self.standing == Standing::Maintenance {
-            return None;
-        }
-        if self.actuator_is_unclaimed {
-            return Some(Action::Confirm);
-        }
-        match self.standing {
-            Standing::Primary => Some(Action::Drive(self.shadow.controller().output())),
-            Standing::Suspended => Some(Action::Probe),
-            _ => {
-                let every = u64::from(self.config.0.probe_cycles);
-                (every > 0 && now.cycle.is_multiple_of(every)).then_some(Action::Probe)
-            }
-        }
-    }
-
-    fn ballot_wanted(&self) -> Option<Epoch> {
-        let above = self.level.max(self.epoch);
-        let has_one = self.ballot.is_some_and(|ballot| ballot > above);
-        // Alone and without a primary: the authority may know more than before.
-        let asks_again = self.standing == Standing::Init
-            && self.idle.is_some()
-            && self.partner.silent_cycles >= self.config.0.miss_limit;
-        (!has_one || asks_again).then_some(above)
     }
 }
 
