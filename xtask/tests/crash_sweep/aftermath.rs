@@ -36,6 +36,7 @@ pub fn look(
             let table = HeartbeatTable::attach(&path)?;
             Ok(reclaim_by_pid(&table, owed, &stage.log()?))
         }
+        (_, Some(Bystander::Recipient(recipient))) => recipient.look(stage),
         (_, Some(Bystander::Waiter(waiter))) => {
             let mut findings = Findings::default();
             waiter.look(&mut findings)?;

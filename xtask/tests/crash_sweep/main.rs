@@ -10,6 +10,7 @@ mod barriers;
 mod course;
 mod elections;
 mod findings;
+mod mailboxes;
 mod openers;
 mod operations;
 mod owners;

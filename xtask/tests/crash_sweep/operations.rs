@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::elections::Before;
 use crate::stage::Stage;
 use crate::victim::{MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
-use crate::{barriers, elections, openers, owners, watchdogs};
+use crate::{barriers, elections, mailboxes, openers, owners, watchdogs};
 
 /// Who and what is there when the victim comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub enum Scene {
     },
     /// An election in which a survivor was before.
     Election(Before),
+    /// A mailbox of a standby pair, with a survivor at the other end.
+    Mailbox,
+    /// A node's diagnostic tag, with a survivor that reads it.
+    Tag,
     /// As `DiedBefore` with a busy one, and then the machine was started again.
     EarlierBoot,
 }
@@ -132,8 +136,8 @@ const fn seen_by(survivors: Survivors, operation: Operation) -> Operation {
     }
 }
 
-/// Every operation of region, table, watchdog, keeper, lease, barrier and election.
-pub static OPERATIONS: [Operation; 36] = {
+/// Every operation of region, table, watchdog, keeper, lease, barrier, election and standby pair.
+pub static OPERATIONS: [Operation; 38] = {
     use Scene::{DiedBefore, DiesAtTheWindow, EarlierBoot, LateOwner, NoTable, Table};
     use Survivors as By;
     const BUSY: Scene = DiedBefore(ROOMY, "busy");
@@ -319,5 +323,8 @@ pub static OPERATIONS: [Operation; 36] = {
         operation("election-appoint", STANDS, elections::claim, NOTHING),
         operation("election-step-down", LED, elections::step_down, NOTHING),
         operation("election-replace", ELSEWHERE, elections::replace, NOTHING),
+        // A standby pair's.
+        operation("mailbox-send", Scene::Mailbox, mailboxes::send, NOTHING),
+        operation("tag-write", Scene::Tag, mailboxes::write_tag, NOTHING),
     ]
 };

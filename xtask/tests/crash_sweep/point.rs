@@ -14,6 +14,7 @@ use crate::barriers::Waiter;
 use crate::course::Course;
 use crate::elections::Rival;
 use crate::findings::{Findings, Kind};
+use crate::mailboxes::Recipient;
 use crate::operations::{Operation, Scene};
 use crate::stage::Stage;
 use crate::tracer::{Beside, Victim};
@@ -40,6 +41,8 @@ pub enum Bystander {
     Waiter(Waiter),
     /// A candidate of an election.
     Rival(Box<Rival>),
+    /// A reader of what the victim writes.
+    Recipient(Box<Recipient>),
 }
 
 /// Kills a victim at a crash point of its window and lets the survivors look.
@@ -105,6 +108,14 @@ pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Op
         Scene::Election(before) => {
             let rival = Box::new(Rival::new(stage, before)?);
             Ok((start()?, Some(Bystander::Rival(rival))))
+        }
+        Scene::Mailbox => {
+            let recipient = Box::new(Recipient::of_mailbox(stage)?);
+            Ok((start()?, Some(Bystander::Recipient(recipient))))
+        }
+        Scene::Tag => {
+            let recipient = Box::new(Recipient::of_tag(stage)?);
+            Ok((start()?, Some(Bystander::Recipient(recipient))))
         }
         Scene::EarlierBoot => {
             HeartbeatTable::create(&path, ROOMY)?;
