@@ -17,7 +17,8 @@ finds BUMPLESS_ELECTION, the name, and BUMPLESS_LEADER_SLOT. Its standard input 
 
 When another process leads, the command's process group gets SIGTERM, and SIGKILL after the grace. When
 this process dies, however, the group gets SIGKILL at once. SIGTERM and SIGINT are passed on. When the
-command ends by itself, so does this process, with its exit code, and the next one leads.")]
+command ends by itself, so does this process, with its exit code, and the next one leads. Whoever the
+command leaves behind gets SIGKILL when it has ended, also outside of its process group.")]
 pub struct LeadArguments {
     /// The election's name: letters, digits, - and _
     #[arg(long, value_name = "NAME")]

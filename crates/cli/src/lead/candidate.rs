@@ -20,13 +20,15 @@ use std::thread;
 use bumpless_election::{ElectionError, LeaderToken, Leadership, SharedLeaderElection};
 use bumpless_failover::Stop;
 use bumpless_heartbeat::{Handle, HeartbeatError};
+use bumpless_substrate::guard::become_subreaper;
+use rustix::process::Pid;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::args::LeadArguments;
 use super::error::LeadError;
 use super::site::{PERIOD, Site};
-use super::{code_of, code_of_signal};
+use super::{code_of, code_of_signal, orphans};
 
 /// What the waiting threads tell.
 #[derive(Debug)]
@@ -54,6 +56,7 @@ pub fn run(arguments: &LeadArguments) -> Result<u8, LeadError> {
     let site: &Site = Box::leak(Box::new(Site::open(arguments.table.as_deref())?));
     let election = SharedLeaderElection::open(&site.table, &arguments.name)?;
     let election: &SharedLeaderElection<'_> = Box::leak(Box::new(election));
+    become_subreaper()?;
     let (sender, news) = channel();
     pass_signals_on(&sender)?;
     tell_of_leaders(election, &sender);
@@ -63,6 +66,7 @@ pub fn run(arguments: &LeadArguments) -> Result<u8, LeadError> {
         election,
         handle: site.register(&arguments.name)?,
         job: None,
+        spared: orphans::children(),
         sender,
     };
     let stop = Stop::new();
@@ -108,6 +112,8 @@ struct Candidate<'a> {
     election: &'static SharedLeaderElection<'static>,
     handle: Handle,
     job: Option<Job>,
+    /// Children that this process had from the start.
+    spared: Vec<Pid>,
     sender: Sender<News>,
 }
 
@@ -116,7 +122,7 @@ impl Candidate<'_> {
         loop {
             let token = self.beat()?;
             if self.job.is_none()
-                && let Leadership::Mine(token) = self.claim(token)?
+                && let Some(token) = self.claim(token)?
             {
                 self.start(token)?;
             }
@@ -158,10 +164,20 @@ impl Candidate<'_> {
         }
     }
 
-    fn claim(&self, token: Option<LeaderToken>) -> Result<Leadership, LeadError> {
-        match token {
-            Some(token) => Ok(Leadership::Mine(token)),
-            None => Ok(self.election.try_claim_leadership(self.handle)?),
+    /// The token, if this process leads now.
+    fn claim(&self, token: Option<LeaderToken>) -> Result<Option<LeaderToken>, LeadError> {
+        if token.is_some() {
+            return Ok(token);
+        }
+        match self.election.try_claim_leadership(self.handle) {
+            Ok(Leadership::Mine(token)) => Ok(Some(token)),
+            Ok(Leadership::Theirs(_)) => Ok(None),
+            // Since the beat. The next beat answers the one, the next claim the other.
+            Err(
+                ElectionError::Table(HeartbeatError::Fenced { .. })
+                | ElectionError::Contended { .. },
+            ) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -176,7 +192,9 @@ impl Candidate<'_> {
         let grace_ns = u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX);
         let mut command = Command::new("/proc/self/exe");
         command.arg0("bumpless").args(["lead-job", "--table"]);
-        command.arg(self.site.table.path()).args(["--name", name]);
+        command.arg(self.site.table.path());
+        // One word: a name may begin with a dash.
+        command.arg(format!("--name={name}"));
         command.args(["--term", &token.term().to_string()]);
         command.args(["--grace-ns", &grace_ns.to_string()]);
         command.arg("--").args(words);
@@ -192,10 +210,14 @@ impl Candidate<'_> {
             term: token.term(),
             pipe: process.stdin.take(),
         });
-        let sender = self.sender.clone();
+        let (sender, spared) = (self.sender.clone(), self.spared.clone());
         thread::spawn(move || {
+            let status = process.wait();
+            if !status.as_ref().is_ok_and(|status| status.code().is_some()) {
+                orphans::end(&spared);
+            }
             // Nobody listens when the process is about to end.
-            let _ = sender.send(News::Ended(process.wait()));
+            let _ = sender.send(News::Ended(status));
         });
         Ok(())
     }
@@ -204,5 +226,45 @@ impl Candidate<'_> {
     fn leave(&mut self) {
         let _ = self.election.step_down(self.handle);
         let _ = self.site.table.unregister(self.handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        lead: LeadArguments,
+    }
+
+    #[test]
+    fn who_is_fenced_between_its_beat_and_its_claim_registers_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table");
+        drop(bumpless_heartbeat::HeartbeatTable::create(&path, 8).expect("a table"));
+        let site: &Site = Box::leak(Box::new(Site::open(Some(&path)).expect("the table")));
+        let election = SharedLeaderElection::open(&site.table, "job").expect("an election");
+        let Line { lead: arguments } = Line::parse_from(["lead", "--name", "job", "true"]);
+        let mut candidate = Candidate {
+            arguments: &arguments,
+            site,
+            election: Box::leak(Box::new(election)),
+            handle: site.register("job").expect("a slot"),
+            job: None,
+            spared: Vec::new(),
+            sender: channel().0,
+        };
+        let before = candidate.handle;
+        let token = candidate.beat().expect("a beat");
+        let cells = site.table.cells(before.slot()).expect("a slot");
+        let _ = cells.slot.fence(before.generation());
+        assert_eq!(candidate.claim(token).expect("no error"), None);
+        let token = candidate.beat().expect("registered anew");
+        assert_ne!(candidate.handle, before);
+        assert!(candidate.claim(token).expect("a claim").is_some());
     }
 }

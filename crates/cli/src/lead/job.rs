@@ -1,12 +1,13 @@
 //! The job: runs the command for its lead, and ends it when the lead leads no more or is gone.
 //!
 //! Contract: the command's process group is this process's to end, whatever the lead does. The lock is
-//! held from before the command starts until nobody is left in its group; a job that has to wait for it
-//! asks again who leads. The command dies with this process, and what else is in its group is killed by
-//! it; only a job that is itself killed cannot do the latter.
+//! held from before the command starts until nobody is left of what it has started; a job that has to
+//! wait for it asks again who leads. The command dies with this process, and what else it has started is
+//! killed by it; if it is itself killed, by its lead. SIGTERM and SIGINT come from the lead alone: who
+//! sends them to all processes of a service would else kill the command that is just told to end.
 //!
 //! ```text
-//!   lock ─ still leader? ─ start ─▶ running ── command ends ──▶ kill the rest of its group ─ end
+//!   lock ─ still leader? ─ start ─▶ running ── command ends ──▶ kill who is left of it ─ end
 //!                                     │  signal from the lead ──▶ to the group
 //!                                     │  another one leads ─────▶ SIGTERM, after the grace SIGKILL
 //!                                     └─ lead gone ─────────────▶ SIGKILL
@@ -18,6 +19,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,21 +27,16 @@ use std::time::{Duration, Instant};
 use bumpless_election::{Leader, SharedLeaderElection};
 use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::guard::{GuardError, become_subreaper, spawn_guarded};
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, wait,
-};
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::JobArguments;
 use super::error::LeadError;
 use super::site::lock_of;
-use super::{code_of, code_of_signal};
+use super::{code_of, code_of_signal, orphans};
 
 /// How long one sleep on the leader may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How long what was killed may take to be gone.
-const DYING: Duration = Duration::from_secs(5);
 
 /// What the waiting threads tell.
 #[derive(Debug)]
@@ -61,6 +58,11 @@ enum News {
 /// # Errors
 /// [`LeadError`].
 pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
+    for signal in [SIGTERM, SIGINT] {
+        // A handler that does nothing: to ignore the signals would be inherited by the command.
+        signal_hook::flag::register(signal, Arc::default())
+            .map_err(LeadError::file("handle", "SIGTERM and SIGINT"))?;
+    }
     let table: &HeartbeatTable = Box::leak(Box::new(HeartbeatTable::attach(&arguments.table)?));
     let election = SharedLeaderElection::open(table, &arguments.name)?;
     let election: &SharedLeaderElection<'_> = Box::leak(Box::new(election));
@@ -99,7 +101,8 @@ pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
     }
     let group = Group::start(arguments, sender)?;
     let ended = group.end_with_the_leadership(&news, Duration::from_nanos(arguments.grace_ns));
-    group.clear();
+    group.signal(Signal::KILL);
+    orphans::end(&[]);
     ended
 }
 
@@ -137,7 +140,7 @@ fn take_lock(lock: &'static File, sender: Sender<News>) {
     });
 }
 
-/// The command and whoever it has started, as far as they did not leave its process group.
+/// The command and whoever it has started, as far as they have not left its process group.
 struct Group(Pid);
 
 impl Group {
@@ -198,20 +201,6 @@ impl Group {
     fn signal(&self, signal: Signal) {
         // That nobody is there any more is no error.
         let _ = kill_process_group(self.0, signal);
-    }
-
-    /// Kills whom the command has left behind in its group, and returns when they are gone.
-    fn clear(&self) {
-        let deadline = Instant::now() + DYING;
-        loop {
-            self.signal(Signal::KILL);
-            while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-            let is_gone = test_kill_process_group(self.0) == Err(Errno::SRCH);
-            if is_gone || Instant::now() >= deadline {
-                return;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
     }
 }
 

@@ -7,9 +7,11 @@
 //! ```
 //! Contract: of all `lead`s of one table and name at most one has a command running, whatever is killed
 //! or stopped. Between a lead and its command stands a *job*, this program again, which holds a lock
-//! from before the command starts until nobody is left in its process group. It ends the command as soon
-//! as another one leads, also when its own lead hangs, and at once when that is gone. The term is passed
-//! on, so that what the command changes can refuse a former leader's.
+//! from before the command starts until nobody is left of it and of what it has started. It ends the
+//! command as soon as another one leads, also when its own lead hangs, and at once when that is gone. If
+//! the job is killed, the lead ends who is left; only if both are killed at once, what the command
+//! had started lives on. The term is passed on, so that what the command changes can refuse a former
+//! leader's.
 //!
 //! What hangs is found by a watchdog of the table. In the default table, which is only theirs, all leads
 //! watch, and one of them is the primary watchdog. In a table that was named they are guests, and its
@@ -22,6 +24,7 @@ mod args;
 mod candidate;
 mod error;
 mod job;
+mod orphans;
 mod site;
 
 use std::process::ExitCode;

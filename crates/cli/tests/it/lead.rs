@@ -52,6 +52,63 @@ fn who_is_left_in_the_commands_group_ends_with_it() {
 }
 
 #[test]
+fn who_has_left_the_commands_group_ends_with_it_too() {
+    // The shell goes on when the pipe of the inner one is closed: behind its setsid.
+    let inner = "sleep 1000 >&- 2>&- & echo $!";
+    let script = format!("pid=$(setsid sh -c '{inner}'); echo $pid");
+    let shell = output(&["sh", "-c", &script]);
+    assert_eq!(shell.status.code(), Some(0), "{shell:?}");
+    let pid = String::from_utf8(shell.stdout).expect("a pid");
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+}
+
+#[test]
+fn who_is_left_of_a_job_that_was_killed_ends_before_its_lead_and_nobody_else_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    drop(HeartbeatTable::create(&path, 8).expect("a table"));
+    // The shell leaves the lead a child of its own.
+    let before = "sleep 1000 >&- 2>&- & echo $!; exec \"$@\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", before, "sh", env!("CARGO_BIN_EXE_bumpless")]);
+    shell.args(["lead", "--name", "job", "--table"]).arg(&path);
+    shell.args(["--", "sh", "-c"]);
+    shell.arg("sleep 1000 >&- 2>&- & echo $! $PPID; wait");
+    let mut standing = Standing::of(shell);
+    let foreign = standing.line();
+    let line = standing.line();
+    let (left, job) = line.trim().split_once(' ').expect("two pids");
+    signal(job, Signal::KILL);
+    let status = standing.0.wait().expect("a child of ours");
+    assert_eq!(status.code(), Some(128 + 9));
+    assert!(!Path::new("/proc").join(left).exists());
+    assert!(Path::new("/proc").join(foreign.trim()).exists());
+    signal(foreign.trim(), Signal::KILL);
+}
+
+#[test]
+fn who_ends_all_processes_of_a_service_at_once_leaves_the_command_its_own_end() {
+    let script = "trap 'echo told; exit 5' TERM; echo $PPID; sleep 1000 >&- 2>&- & wait";
+    let (_folder, mut standing) = Standing::in_its_own_table(&["sh", "-c", script]);
+    signal(standing.line().trim(), Signal::TERM);
+    standing.signal(Signal::TERM);
+    assert_eq!(standing.line(), "told\n");
+    let status = standing.0.wait().expect("a child of ours");
+    assert_eq!(status.code(), Some(5));
+}
+
+#[test]
+fn a_name_may_begin_with_a_dash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let _table = HeartbeatTable::create(&path, 8).expect("a table");
+    let path = path.to_str().expect("text");
+    let output = lead(&["--name=-x", "--table", path], &["true"]).output();
+    let output = output.expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
 fn a_name_that_is_none_and_a_table_that_is_missing_are_errors_that_name_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table");
@@ -70,22 +127,41 @@ fn a_name_that_is_none_and_a_table_that_is_missing_are_errors_that_name_them() {
     }
 }
 
-/// A lead in the default table, whose command says its term and then does nothing.
+fn signal(pid: &str, signal: Signal) {
+    let pid = pid.parse().ok().and_then(Pid::from_raw).expect("a pid");
+    kill_process(pid, signal).expect("a process of ours");
+}
+
+/// A lead whose command says something and then does nothing.
 struct Standing(Child, BufReader<std::process::ChildStdout>);
 
 impl Standing {
+    /// In the default table; the command says its term.
     fn start(name: &str) -> Self {
-        let mut command = lead(
+        let script = "echo $BUMPLESS_TERM; exec sleep 1000";
+        Self::of(lead(
             &["--name", name, "--grace", "5s"],
-            &["sh", "-c", "echo $BUMPLESS_TERM; exec sleep 1000"],
-        );
+            &["sh", "-c", script],
+        ))
+    }
+
+    fn in_its_own_table(command: &[&str]) -> (tempfile::TempDir, Self) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("table");
+        drop(HeartbeatTable::create(&path, 8).expect("a table"));
+        let path = path.to_str().expect("text");
+        let standing = Self::of(lead(&["--name", "job", "--table", path], command));
+        (folder, standing)
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().expect("a lead");
         let pipe = process.stdout.take().expect("a pipe");
         Self(process, BufReader::new(pipe))
     }
 
-    /// What the command says, once there is one.
-    fn term(&mut self) -> String {
+    /// What the command says next, once there is one.
+    fn line(&mut self) -> String {
         let mut line = String::new();
         self.1.read_line(&mut line).expect("the pipe");
         line
@@ -107,15 +183,15 @@ impl Drop for Standing {
 fn in_the_default_table_the_leads_themselves_see_that_one_of_them_hangs() {
     let name = format!("test-{}", std::process::id());
     let mut first = Standing::start(&name);
-    assert_eq!(first.term(), "1\n");
+    assert_eq!(first.line(), "1\n");
     let mut second = Standing::start(&name);
     first.signal(Signal::STOP);
-    assert_eq!(second.term(), "2\n");
+    assert_eq!(second.line(), "2\n");
     first.signal(Signal::CONT);
     second.signal(Signal::INT);
     let status = second.0.wait().expect("a child of ours");
     assert_eq!(status.code(), Some(128 + 2), "the command's end");
-    assert_eq!(first.term(), "3\n");
+    assert_eq!(first.line(), "3\n");
     first.signal(Signal::TERM);
     first.0.wait().expect("a child of ours");
     let table = default_folder().expect("a folder").join("lead.table");
