@@ -93,6 +93,8 @@ pub enum Look {
     Complete(Stand),
     /// Somebody is missing.
     NotYet,
+    /// The epoch is so far from that of the arrival as it never comes: gate or word are damaged.
+    Damaged,
 }
 
 /// Gate and words, borrowed from the mapping.
@@ -191,8 +193,12 @@ impl<'a> Floor<'a> {
     pub fn look(self, roll: &impl Roll, seat: &Seat, wanted: Wanted) -> Look {
         let stand = self.gate.look();
         let now = stand.epoch();
-        if seat.target.behind(now) > 0 {
-            return Look::Past;
+        match seat.target.behind(now) {
+            1.. => return Look::Past,
+            // The one that a new member waits for lies one ahead.
+            -1..=0 => {}
+            // Nobody takes part in those before, so they would all be released, one by one.
+            _ => return Look::Damaged,
         }
         let is_early = seat.target != now;
         let (mut there, mut awaited) = (0, 0);

@@ -25,9 +25,9 @@ use bumpless_substrate::sync::{AtomicU32, Ordering};
 
 use crate::barrier::EpochBarrier;
 use crate::error::BarrierError;
-use crate::floor::{Absent, Look, Roll, Seat, Wanted};
+use crate::floor::{Absent, FloorError, Look, Roll, Seat, Wanted};
 use crate::presence::{Presence, presence};
-use crate::word::Epoch;
+use crate::word::{Arrival, Epoch};
 
 /// How long a waiter sleeps at most while no watchdog says how often it looks.
 const LOOK_INTERVAL_UNKNOWN: Duration = Duration::from_millis(5);
@@ -170,6 +170,13 @@ impl<'b> Member<'b> {
                         wake(floor.gate().bell(), u32::MAX);
                     }
                     continue;
+                }
+                Look::Damaged => {
+                    let _ = floor.withdraw(&seat);
+                    let found = Arrival::arrived(generation, seat.target());
+                    return Err(self
+                        .barrier
+                        .named(self.handle, FloorError::NotMember { found }));
                 }
                 Look::NotYet => {}
             }

@@ -1,12 +1,13 @@
 //! Any bytes in the region: every call returns.
 
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use bumpless_barrier::BarrierError;
 use proptest::prelude::*;
 
-use crate::scene::{Scene, barrier, register};
+use crate::scene::{LONG, Scene, barrier, register};
 
 const SLOTS: usize = 8;
 const PREAMBLE_LEN: usize = 64;
@@ -53,5 +54,46 @@ proptest! {
         }
         member.leave();
         prop_assert_eq!(std::fs::metadata(barrier.path()).unwrap().len(), BARRIER_LEN as u64);
+    }
+}
+
+#[test]
+fn an_epoch_that_is_set_far_back_under_a_waiter_is_damage_and_no_way_to_go_again() {
+    let scene = Scene::new();
+    let table = Box::leak(Box::new(scene.table(SLOTS)));
+    let barrier = Box::leak(Box::new(barrier(table)));
+    let (me, other) = (register(table), register(table));
+    let mut member = barrier.join(me).unwrap();
+    let _absent = Box::leak(Box::new(barrier.join(other).unwrap()));
+    let (sender, told) = channel();
+    // Left alone when it goes on for ever.
+    std::thread::spawn(move || sender.send(member.wait()));
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(barrier.path())
+        .unwrap();
+    await_arrival(&file);
+    // The stand, half of the half circle behind.
+    file.write_all_at(
+        &((1_u64 << 35) - (1 << 33)).to_ne_bytes(),
+        PREAMBLE_LEN as u64,
+    )
+    .unwrap();
+    let waited = told.recv_timeout(LONG).expect("the wait returns");
+    assert!(
+        matches!(waited, Err(BarrierError::NotMember { .. })),
+        "{waited:?}"
+    );
+}
+
+/// Until the member in slot 0 has arrived.
+fn await_arrival(file: &std::fs::File) {
+    const ARRIVED: u64 = 1 << 35;
+    let mut word = [0; 8];
+    while u64::from_ne_bytes(word) & ARRIVED == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+        file.read_exact_at(&mut word, PREAMBLE_LEN as u64 + 64)
+            .unwrap();
     }
 }

@@ -90,6 +90,7 @@ impl Hall {
                 Look::Past => return true,
                 Look::Complete(stand) => drop(self.floor().release(stand)),
                 Look::NotYet => return false,
+                Look::Damaged => panic!("an epoch that never was"),
             }
         }
         panic!("complete without end");
