@@ -16,8 +16,9 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -27,7 +28,8 @@ use std::time::{Duration, Instant};
 use bumpless_election::{Leader, SharedLeaderElection};
 use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::guard::{GuardError, become_subreaper, spawn_guarded};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::JobArguments;
@@ -75,13 +77,7 @@ pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
     };
     watch_the_leader(election, leader, sender.clone());
     let path = lock_of(table, &arguments.name);
-    let lock = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(LeadError::file("open", &path))?;
+    let lock = open_lock(&path).map_err(LeadError::file("open", &path))?;
     // Held until this process ends.
     take_lock(Box::leak(Box::new(lock)), sender.clone());
     loop {
@@ -131,6 +127,26 @@ fn watch_the_leader(
         // Nobody listens when the process is about to end.
         let _ = sender.send(News::Lost);
     });
+}
+
+/// As the files of a region: no link is followed, and who can lock it is this user alone.
+fn open_lock(path: &Path) -> std::io::Result<File> {
+    // A pipe in its place must not make us wait for its reader.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let lock = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(flags.cast_signed())
+        .open(path)?;
+    let found = lock.metadata()?;
+    let (owner, mode) = (found.uid(), found.mode());
+    if !found.is_file() || owner != geteuid().as_raw() || mode & 0o077 != 0 {
+        let found = format!("owner {owner}, mode {mode:o}: wanted a file of this user alone");
+        return Err(std::io::Error::other(found));
+    }
+    Ok(lock)
 }
 
 fn take_lock(lock: &'static File, sender: Sender<News>) {

@@ -1,6 +1,8 @@
 //! `bumpless lead`, run as a user runs it. Many leads, and killed ones, are for the scenarios.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -106,6 +108,30 @@ fn a_name_may_begin_with_a_dash() {
     let output = lead(&["--name=-x", "--table", path], &["true"]).output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_lock_that_is_a_link_or_that_others_may_take_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let _table = HeartbeatTable::create(&path, 8).expect("a table");
+    let elsewhere = folder.path().join("elsewhere");
+    let lock = folder.path().join("table.job.job");
+    let path = path.to_str().expect("text");
+    let expect_refused = || {
+        let output = lead(&["--name", "job", "--table", path], &["true"]).output();
+        let output = output.expect("the program runs");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("table.job.job"), "{told}");
+    };
+    symlink(&elsewhere, &lock).expect("a link");
+    expect_refused();
+    assert!(!elsewhere.exists());
+    std::fs::remove_file(&lock).expect("removed");
+    std::fs::write(&lock, "").expect("a file");
+    std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).expect("our file");
+    expect_refused();
 }
 
 #[test]
