@@ -35,10 +35,11 @@ use crate::epoch::{Epoch, NodeId};
 use crate::message::{Fragment, Heartbeat, Reply, Request, Sample};
 
 pub use error::FrameError;
+pub(crate) use layout::MAGIC;
 pub use layout::VERSION;
 pub use value::Value;
 
-use layout::{CRC_LEN, HEADER_LEN, MAGIC, header};
+use layout::{CRC_LEN, HEADER_LEN, header};
 
 /// A decoded frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

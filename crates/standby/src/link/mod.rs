@@ -10,7 +10,7 @@
 //! | way | between | who can put a frame in |
 //! |---|---|---|
 //! | [`UdpLink`] | two processes, over one or two paths | whoever can send from the other end's address and port |
-//! | [`UdpServer`] | one process and whoever asks | everybody who reaches the port |
+//! | [`UdpServer`] | one process and whoever asks | everybody who reaches the port and knows the mark of a frame |
 //! | [`MailboxLink`], [`MailboxServer`] | two processes of one machine | whoever may write the mailbox's file |
 //!
 //! Over each of them a frame can be [`Authenticated`].

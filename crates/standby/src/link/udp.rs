@@ -5,17 +5,20 @@
 //! heartbeat and costs the process nothing; one with the partner's own address as its forged source
 //! fills the queue like the partner itself, and only the network can keep that away.
 //!
-//! A server's socket is open to everybody. What is junk is known only when it is decoded, by the caller,
-//! which bounds the frames that it takes in one cycle; frames beyond that wait in the queue, and when
-//! the queue is full the kernel drops the newest. So a storm can keep requests out, which is silence to
-//! the nodes, and never makes a cycle longer than its bound.
+//! A server's socket is open to everybody. The kernel drops there what does not begin with the mark of a
+//! frame, before it takes room in the queue; where it cannot filter, such junk costs the caller a call for
+//! each. What has the mark and is no frame is known only when it is decoded, by the caller, which bounds
+//! the frames that it takes in one cycle. Frames beyond that wait in the queue, and when that is full the
+//! kernel drops the newest. So a storm of forged frames can keep requests out, which is silence to the
+//! nodes, and never makes a cycle longer than its bound.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use super::{FRAME_LEN_MAX, Link, LinkCounts, LinkError, Server};
+use crate::frame::MAGIC;
 
 /// Wanted for what waits between two cycles: a state of 64 KiB in parts of 1200 bytes takes 55
 /// datagrams, for which the kernel accounts about 128 KiB. The system's `rmem_max` limits it further.
@@ -73,7 +76,7 @@ impl UdpLink {
         let mut inbox = Inbox::new();
         let mut connected = Vec::with_capacity(paths.len());
         for (own, partner) in paths {
-            let socket = bind(*own)?;
+            let socket = bind(*own, Admit::All)?;
             socket
                 .connect(partner)
                 .map_err(LinkError::socket("connect a socket to", *partner))?;
@@ -118,7 +121,7 @@ impl Link for UdpLink {
     }
 }
 
-/// The actuator's end over UDP.
+/// The actuator's end over UDP. Only frames come in: what begins with `BLSB`.
 ///
 /// ```
 /// use bumpless_standby::link::{Link, Server, UdpLink, UdpServer};
@@ -126,7 +129,7 @@ impl Link for UdpLink {
 /// let (at, node) = ("127.4.7.3:4711".parse()?, "127.4.7.4:4711".parse()?);
 /// let mut server = UdpServer::bind(at)?;
 /// let mut link = UdpLink::connect(&[(node, at)])?;
-/// link.send(b"request");
+/// link.send(b"BLSB...");
 /// let mut frame = Vec::new();
 /// let peer = server.receive(&mut frame).ok_or("nothing came")?;
 /// server.send(peer, b"reply");
@@ -147,7 +150,7 @@ impl UdpServer {
     /// [`LinkError::Socket`].
     pub fn bind(own: SocketAddr) -> Result<Self, LinkError> {
         Ok(Self {
-            socket: bind(own)?,
+            socket: bind(own, Admit::Frames)?,
             inbox: Inbox::new(),
             counts: LinkCounts::default(),
         })
@@ -259,8 +262,30 @@ impl Inbox {
     }
 }
 
+/// What the kernel lets into the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Admit {
+    All,
+    /// What begins with the mark of a frame.
+    Frames,
+}
+
+/// As the kernel's filter language has it.
+fn frames_only() -> [SockFilter; 4] {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const UDP_HEADER_LEN: u32 = 8;
+    [
+        SockFilter::new(LOAD_WORD, 0, 0, UDP_HEADER_LEN),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, u32::from_be_bytes(MAGIC)),
+        SockFilter::new(RETURN, 0, 0, u32::MAX), // all of it
+        SockFilter::new(RETURN, 0, 0, 0),        // nothing
+    ]
+}
+
 /// A socket that never blocks, with room for a few cycles.
-fn bind(own: SocketAddr) -> Result<UdpSocket, LinkError> {
+fn bind(own: SocketAddr, admit: Admit) -> Result<UdpSocket, LinkError> {
     let error = |what| LinkError::socket(what, own);
     let domain = Domain::for_address(own);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
@@ -271,6 +296,10 @@ fn bind(own: SocketAddr) -> Result<UdpSocket, LinkError> {
     socket
         .set_recv_buffer_size(QUEUE_LEN)
         .map_err(error("give a queue to the socket of"))?;
+    if admit == Admit::Frames {
+        // Where there are no filters, junk is dropped when it is decoded.
+        let _ = socket.attach_filter(&frames_only());
+    }
     socket
         .bind(&own.into())
         .map_err(error("bind a socket to"))?;
@@ -283,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_came_before_a_socket_was_connected_is_dropped() {
-        let own = bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let own = bind(([127, 0, 0, 1], 0).into(), Admit::All).unwrap();
         let anybody = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..3 {
             anybody.send_to(b"junk", own.local_addr().unwrap()).unwrap();

@@ -130,12 +130,12 @@ fn a_server_answers_those_who_have_the_key() {
     let connect = || UdpLink::connect(&[(address(), at)]).unwrap();
     let mut stranger = Authenticated::new(connect(), key(2), A);
     let mut node = Authenticated::new(connect(), key(1), A);
-    stranger.send(b"drive");
+    stranger.send(b"BLSB drive");
     let (_, frame) = await_request(&mut server);
     assert!(frame.is_empty());
-    node.send(b"drive");
+    node.send(b"BLSB drive");
     let (peer, frame) = await_request(&mut server);
-    assert_eq!(frame, b"drive");
+    assert_eq!(frame, b"BLSB drive");
     server.send(peer, b"ack");
     assert_eq!(await_frame(&mut node), (0, b"ack".to_vec()));
     let counts = server.counts();

@@ -79,22 +79,42 @@ fn empty_and_oversized_datagrams_are_counted_and_dropped_and_keep_nothing_back()
 /// A caller that takes so many frames in a cycle does so much work, whatever there is.
 #[test]
 fn one_call_takes_one_datagram_also_of_those_that_it_drops() {
-    let at = address();
-    let mut server = UdpServer::bind(at).unwrap();
-    let raw = UdpSocket::bind(address()).unwrap();
+    let (own, partner) = (address(), address());
+    let raw = UdpSocket::bind(partner).unwrap();
+    let mut link = UdpLink::connect(&[(own, partner)]).unwrap();
     let junk: [&[u8]; 3] = [&[], &[7; FRAME_LEN_MAX + 1], b"junk"];
     for _ in 0..10 {
         for datagram in junk {
-            raw.send_to(datagram, at).unwrap();
+            raw.send_to(datagram, own).unwrap();
         }
     }
     let mut frame = Vec::new();
     for calls in 1..=30 {
-        await_some("junk", || server.receive(&mut frame));
-        let counts = server.counts();
+        await_some("junk", || link.receive(&mut frame));
+        let counts = link.counts();
         assert_eq!(counts.received + counts.empty + counts.oversized, calls);
     }
-    assert_eq!(server.receive(&mut frame), None);
+    assert_eq!(link.receive(&mut frame), None);
+}
+
+/// More junk than any queue holds, without a call in between.
+#[test]
+fn a_storm_of_junk_at_a_server_takes_no_room_from_requests() {
+    let at = address();
+    let mut server = UdpServer::bind(at).unwrap();
+    let stranger = UdpSocket::bind(address()).unwrap();
+    let mut link = UdpLink::connect(&[(address(), at)]).unwrap();
+    let junk: [&[u8]; 4] = [&[], b"BLS", b"BLSC and more", &[0xff; 1000]];
+    for _ in 0..5_000 {
+        for datagram in junk {
+            stranger.send_to(datagram, at).unwrap();
+        }
+    }
+    link.send(b"BLSB");
+    let (_, frame) = await_request(&mut server);
+    assert_eq!(frame, b"BLSB");
+    let counts = server.counts();
+    assert_eq!((counts.received, counts.empty), (1, 0));
 }
 
 #[test]
@@ -156,14 +176,14 @@ fn a_server_answers_whoever_asks_and_only_it() {
     assert_eq!(server.address().unwrap(), at);
     let nodes = [address(), address()];
     let mut links = nodes.map(|node| UdpLink::connect(&[(node, at)]).unwrap());
-    for (name, link) in [b"a", b"b"].into_iter().zip(&mut links) {
+    for (name, link) in [b"BLSB a", b"BLSB b"].into_iter().zip(&mut links) {
         link.send(name);
     }
     for _ in 0..2 {
         let (peer, frame) = await_request(&mut server);
         server.send(peer, &frame);
     }
-    for (name, link) in [b"a", b"b"].into_iter().zip(&mut links) {
+    for (name, link) in [b"BLSB a", b"BLSB b"].into_iter().zip(&mut links) {
         assert_eq!(await_frame(link), (0, name.to_vec()));
         assert_eq!(link.receive(&mut Vec::new()), None);
     }
@@ -175,16 +195,17 @@ fn a_server_is_not_kept_from_anybody_by_a_client_that_is_gone() {
     let at = address();
     let mut server = UdpServer::bind(at).unwrap();
     let gone = UdpSocket::bind(address()).unwrap();
-    gone.send_to(b"a", at).unwrap();
+    gone.send_to(b"BLSB", at).unwrap();
     let (peer, _) = await_request(&mut server);
     drop(gone);
     let mut link = UdpLink::connect(&[(address(), at)]).unwrap();
     for round in 0..10_u8 {
         server.send(peer, b"to nobody");
-        link.send(&[round]);
+        let request = [b"BLSB", &[round][..]].concat();
+        link.send(&request);
         let (peer, frame) = await_request(&mut server);
         server.send(peer, &frame);
-        assert_eq!(await_frame(&mut link), (0, vec![round]));
+        assert_eq!(await_frame(&mut link), (0, request));
     }
 }
 
