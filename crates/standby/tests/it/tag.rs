@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_standby::event::{Alarm, AlarmSet, Reason};
 use bumpless_standby::message::Standing;
@@ -184,24 +183,22 @@ fn a_tag_is_whole_also_while_the_next_is_written() {
     let mut writer = writer(&path);
     let reader = TagReader::open(&path).unwrap();
     writer.write(&status(0), None, 0);
-    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut number = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                number += 1;
-                writer.write(&status(number), None, number);
-            }
+        let reading = scope.spawn(|| {
+            let mut last = 0;
+            await_some("the ten-thousandth tag", || {
+                // Nothing, if the reader was stopped for some cycles, each time that it tried.
+                let number = check_whole(&reader.read()?);
+                assert!(number >= last, "{number} after {last}");
+                last = number;
+                (last >= 10_000).then_some(())
+            });
         });
-        let mut last = 0;
-        await_some("the ten-thousandth tag", || {
-            // Nothing, if the reader was stopped for some cycles, each time that it tried.
-            let number = check_whole(&reader.read()?);
-            assert!(number >= last, "{number} after {last}");
-            last = number;
-            (last >= 10_000).then_some(())
-        });
-        is_over.store(true, Ordering::Relaxed);
+        let mut number = 0;
+        while !reading.is_finished() {
+            number += 1;
+            writer.write(&status(number), None, number);
+        }
     });
 }
 
