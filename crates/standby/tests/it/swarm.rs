@@ -120,11 +120,15 @@ struct Swarm<P: Plant> {
     rng: Pcg64Mcg,
     rates: Rates,
     latency_ns: u64,
+    /// Both nodes run every cycle and the loop in each: no takeover may ever leave the ideal.
+    is_exact: bool,
     seen: Seen,
 }
 
 impl<P: Plant> Swarm<P> {
     fn new(plant: P, setup: Setup, mut rng: Pcg64Mcg) -> Self {
+        let is_hot = setup.configs[A].mode == Mode::Hot;
+        let has_drift = setup.clocks.iter().any(|clock| clock.fast_ppm != 0);
         let mut world = World::new(plant, setup);
         if rng.random_bool(0.5) {
             world.commission();
@@ -153,6 +157,7 @@ impl<P: Plant> Swarm<P> {
             rng,
             rates,
             latency_ns,
+            is_exact: is_hot && !has_drift && rates.pause == 0.0,
             seen: Seen::default(),
         }
     }
@@ -166,7 +171,7 @@ impl<P: Plant> Swarm<P> {
             self.disturb_nodes();
             self.disturb_links();
             self.disturb_actuator();
-            self.world.try_run_to(cycle + 1)?;
+            self.run_to(cycle + 1)?;
         }
         self.heal();
         while !self.world.is_pair() {
@@ -179,7 +184,7 @@ impl<P: Plant> Swarm<P> {
                 ));
             }
             self.seen.healed_in += 1;
-            self.world.try_run_to(cycles + self.seen.healed_in)?;
+            self.run_to(cycles + self.seen.healed_in)?;
         }
         let ledger = &self.world.ledger;
         Ok(Seen {
@@ -189,6 +194,20 @@ impl<P: Plant> Swarm<P> {
             stale_accepted: ledger.stale_accepted,
             ..self.seen
         })
+    }
+
+    fn run_to(&mut self, cycle: u64) -> Result<(), String> {
+        self.world.try_run_to(cycle)?;
+        let ledger = &self.world.ledger;
+        if self.is_exact && ledger.bump_max > 0.0 {
+            return Err(format!(
+                "cycle {cycle}: a bump of {} input steps: {:?}\n{}",
+                ledger.bump_max,
+                ledger.accepted.back(),
+                ledger.tail()
+            ));
+        }
+        Ok(())
     }
 
     fn disturb_nodes(&mut self) {

@@ -3,7 +3,7 @@
 use bumpless_standby::event::{Event, Promotion};
 use bumpless_standby::message::{Action, Received, Request, Verdict};
 use bumpless_standby::node::State;
-use bumpless_standby::{Controller, Epoch, Tick};
+use bumpless_standby::{Controller, Tick};
 
 use super::disk::Office;
 use super::ledger::{Accepted, Before};
@@ -94,9 +94,8 @@ impl<P: Plant> World<P> {
         let (Some(node), Some(heartbeat)) = (&self.seats[index].node, &tick.heartbeat) else {
             return;
         };
-        // A plant that starts from nothing: the ideal starts with it.
-        let starts = tick.events.iter().any(is_start);
-        if starts && before.adopted.0 == Epoch::NONE {
+        // A start, not a takeover: the ideal starts with what the node has.
+        if tick.events.iter().any(is_start) {
             self.ideal = node.controller().clone();
             let output = self.ideal.output();
             if let Some(ideal) = self.ideals.back_mut() {
