@@ -121,7 +121,10 @@ impl<C: Controller> Node<C> {
         if self.unreadiness().is_some() {
             return Standing::Syncing;
         }
+        // A state of before this life cannot be brought up to date: the inputs since were not seen.
+        let is_exact = self.config.0.mode != Mode::Hot || self.shadow.is_exact();
         let may_begin = heard.primary
+            && is_exact
             && self.partner.echo == self.incarnation
             && !self.partner.flags.has(Flags::HOLD_SYNC);
         if self.standing == Standing::Qualified || may_begin {

@@ -88,7 +88,10 @@ impl<C: Controller> Node<C> {
         }
         let (idle_ns, asked_in) = self.idle?;
         let is_recent = now.cycle.saturating_sub(asked_in) < config.miss_limit.into();
-        (is_recent && idle_ns >= config.timeout_ns()).then_some(Promotion::ColdStartByAuthority)
+        // Whoever could go on from the last state goes first.
+        let timeouts = if self.has_state() { 1 } else { 2 };
+        let is_idle = idle_ns >= config.timeout_ns().saturating_mul(timeouts);
+        (is_recent && is_idle).then_some(Promotion::ColdStartByAuthority)
     }
 
     fn promote(&mut self, now: &Now, cause: Promotion, events: &mut Vec<Event>) {

@@ -79,6 +79,11 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         (self.adopted.0, self.after)
     }
 
+    /// Every input since the last adopted state was run.
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
     /// Notes the input of this cycle, before anything of it is run.
     pub fn read(&mut self, cycle: u64, input: &I) -> u32 {
         let input_digest = C::input_digest(input);

@@ -158,3 +158,23 @@ fn a_node_that_recovers_while_its_partner_starts_alone_lets_it() {
         assert!(world.is_pair());
     }
 }
+
+/// A node that starts blank and hears nobody asks the authority; the standby that has the state, and is
+/// about to take over, goes first.
+#[test]
+fn a_blank_node_that_starts_alone_lets_a_qualified_standby_take_over_first() {
+    for starts_in in 50..60 {
+        let mut setup = Setup::new(857);
+        setup.authority = Kind::Witness;
+        let mut world = World::settled(Ramp::new(), setup);
+        world.run_to(50);
+        world.crash(A);
+        world.links.each_sync(|link| link.is_cut = true);
+        world.run_to(starts_in);
+        world.start(A);
+        world.run_to(200);
+        assert_eq!(world.accepted_by(A), 50, "starts in {starts_in}");
+        assert_eq!(world.primary(), Some(B));
+        assert_eq!(world.ledger.bump_max, 0.0);
+    }
+}

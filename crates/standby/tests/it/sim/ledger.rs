@@ -69,6 +69,8 @@ pub struct Ledger {
     /// Since when the node's outputs have been accepted, without a break.
     since_by: [u64; 2],
     redundancy_alarm: [bool; 2],
+    /// Two nodes started from states of their own, each of which it might go on from.
+    has_two_ideals: bool,
 }
 
 impl Ledger {
@@ -100,7 +102,9 @@ impl Ledger {
         if last.is_none_or(|last| last + DRIVING_CYCLES < accepted.cycle) {
             self.since_by[writer] = accepted.cycle;
         }
-        self.bump_max = self.bump_max.max(accepted.bump);
+        if !self.has_two_ideals {
+            self.bump_max = self.bump_max.max(accepted.bump);
+        }
         self.accepted_count += 1;
         if self.accepted.len() == KEPT {
             self.accepted.pop_front();
@@ -132,9 +136,14 @@ impl Ledger {
             self.break_rule(format!("node {node} adopted {adopted:?} after {was:?}"));
         }
         self.check_alarm(node, owns, status);
+        // Qualified in this very cycle: it has adopted a state in it.
+        let has_adopted = events
+            .iter()
+            .any(|event| matches!(event, Event::Qualified { .. }));
+        let is_blank = before.adopted.0 == Epoch::NONE && !has_adopted && config.mode != Mode::Cold;
         for event in events {
             if let Event::Promoted { epoch, cause } = event {
-                self.note_promotion(cycle, node, before, (epoch, cause), config);
+                self.note_promotion(cycle, node, before, (epoch, cause), (is_blank, config));
             }
             self.events.push(Logged { cycle, node, event });
         }
@@ -146,7 +155,7 @@ impl Ledger {
         node: usize,
         before: Before,
         (epoch, cause): (Epoch, Promotion),
-        config: &Config,
+        (is_blank, config): (bool, &Config),
     ) {
         let partner_drives = before.partner_is_primary
             && self.last_by[1 - node].is_some_and(|last| last + DRIVING_CYCLES >= cycle);
@@ -154,17 +163,22 @@ impl Ledger {
             self.takeovers += 1;
             self.false_takeovers += u64::from(partner_drives);
         }
-        let is_blank = before.adopted.0 == Epoch::NONE && config.mode != Mode::Cold;
-        // What the authority knows is as old as the question, which is younger than a timeout: two that
-        // start alone at the same time are both told that nothing drives.
-        let is_alone = cause == Promotion::ColdStartByAuthority
-            && self.since_by[1 - node] + u64::from(config.miss_limit) >= cycle;
         let is_start = matches!(
             cause,
             Promotion::ColdStartWithPartner | Promotion::ColdStartByAuthority
         );
-        let is_free = cause == Promotion::Forced || is_alone;
-        if partner_drives && !is_free && (is_start || is_blank) {
+        if is_start {
+            self.has_two_ideals = before.partner_is_primary;
+        }
+        // What partner or authority said is as old as its way here: two that start within a timeout may
+        // both have been told that nothing drives.
+        let is_together = self.since_by[1 - node] + u64::from(config.miss_limit) >= cycle;
+        let is_wrong = match cause {
+            Promotion::Forced => false,
+            _ if is_start => !is_together,
+            _ => is_blank,
+        };
+        if partner_drives && is_wrong {
             self.break_rule(format!(
                 "node {node} replaced a live primary under {epoch}: {cause:?}, adopted {:?}",
                 before.adopted
