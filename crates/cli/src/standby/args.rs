@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::ways::Place;
 use crate::pool::args::{Words, command_words, duration};
 
 /// The fenced actuator of a pair: accepts one writer at a time, and never one of the past.
@@ -13,11 +14,12 @@ use crate::pool::args::{Words, command_words, duration};
 #[command(after_help = "\
 Example: bumpless standby plant --listen 127.0.0.1:7000 --state-dir /var/lib/plant
 
+A PLACE is ADDRESS:PORT, or shm:PATH for a mailbox in shared memory.
 Prints what it accepts and refuses when it ends (SIGTERM), as one line of JSON.")]
 pub struct PlantArguments {
-    /// Where the nodes send their outputs
-    #[arg(long, value_name = "ADDR")]
-    pub listen: SocketAddr,
+    /// Where the nodes send their outputs: an address, or two mailboxes, of node 0 and node 1
+    #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
+    pub listen: Vec<Place>,
 
     /// Where the level is kept; the folder must exist
     #[arg(long, value_name = "DIR")]
@@ -60,6 +62,8 @@ Example, on one machine:
   bumpless standby node --id 1 --listen 127.0.0.1:7011 --peer 127.0.0.1:7010 \\
       --actuator 127.0.0.1:7000 --state-dir /var/lib/node1
 
+  or, with mailboxes in shared memory, --peer shm:/dev/shm/pair --actuator shm:/dev/shm/plant0
+
 With --exec, the program gets a line `CYCLE MEASURED STATE` every cycle (STATE is `-` at first) and
 answers with a line `OUTPUT STATE`; it keeps nothing itself.
 
@@ -69,17 +73,17 @@ pub struct NodeArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
     pub id: u8,
 
-    /// Where the partner sends to; two for two paths
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', required = true)]
+    /// Where the partner sends to; two for two paths, none for a mailbox
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub listen: Vec<SocketAddr>,
 
-    /// The partner; two for two paths
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', required = true)]
-    pub peer: Vec<SocketAddr>,
+    /// The partner: its address, two for two paths, or the mailbox that both share
+    #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
+    pub peer: Vec<Place>,
 
-    /// The actuator
-    #[arg(long, value_name = "ADDR")]
-    pub actuator: SocketAddr,
+    /// The actuator: its address, or the mailbox that it has for this node
+    #[arg(long, value_name = "PLACE")]
+    pub actuator: Place,
 
     /// Where the node keeps its epochs and takes its orders; the folder must exist
     #[arg(long, value_name = "DIR")]

@@ -6,6 +6,7 @@ use bumpless_standby::ConfigError;
 use bumpless_standby::drive::DeviceError;
 use bumpless_standby::link::LinkError;
 use bumpless_standby::persist::StoreError;
+use bumpless_standby::tag::TagError;
 use bumpless_substrate::guard::GuardError;
 
 /// What was tried, what was found, what was wanted.
@@ -26,13 +27,31 @@ pub enum StandbyError {
     /// The hardware watchdog.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The tag of a node.
+    #[error(transparent)]
+    Tag(#[from] TagError),
+    /// A tag without a cycle.
+    #[error("{path}: no cycle of a node in it yet")]
+    NoTag {
+        /// The tag.
+        path: PathBuf,
+    },
     /// As many local addresses as remote ones are wanted.
-    #[error("{listen} addresses to listen at and {peer} of the peer, wanted 1 or 2 of each")]
+    #[error(
+        "{listen} addresses to listen at and {peer} places of the peer, wanted 1 or 2 addresses of each, \
+         or none and one mailbox"
+    )]
     Paths {
         /// As given.
         listen: usize,
         /// As given.
         peer: usize,
+    },
+    /// Where a plant listens.
+    #[error("{found} places to listen at, wanted one address, or two mailboxes, one for each node")]
+    PlantPlaces {
+        /// As given.
+        found: usize,
     },
     /// A file or socket.
     #[error("cannot {doing} {path}: {error}")]

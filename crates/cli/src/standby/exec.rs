@@ -8,7 +8,7 @@
 //! The program keeps nothing between lines: all that the next cycle needs is in STATE. So a takeover, and
 //! the catching up of a late checkpoint, are lines like any other. A program that does not answer in time
 //! makes its node silent, and the partner takes over; one that ends, or answers with something else, ends
-//! the node before anything of that cycle is sent. It sees the end of its input when its node is gone.
+//! the node before anything of that cycle is sent. It does not outlive its node.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -16,6 +16,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
 use bumpless_standby::checkpoint::{Checkpoint, CheckpointError, Controller};
+use bumpless_substrate::guard::spawn_guarded;
 
 use super::controller::Reading;
 use super::error::StandbyError;
@@ -44,17 +45,10 @@ impl Exec {
         let [name, arguments @ ..] = words else {
             return Err(StandbyError::NoProgram);
         };
-        let start_error = |error| StandbyError::Program {
-            doing: "start",
-            name: name.clone(),
-            error,
-        };
-        let mut child = Command::new(name)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(start_error)?;
+        let mut command = Command::new(name);
+        command.args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = spawn_guarded(&mut command, None)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(StandbyError::NoProgram);
         };

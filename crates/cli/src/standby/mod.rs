@@ -9,13 +9,14 @@ mod exec;
 mod log;
 mod node;
 mod plant;
+mod status;
 mod ways;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use args::{NodeArguments, OrderArguments, PlantArguments};
+use args::{NodeArguments, OrderArguments, PlantArguments, StatusArguments};
 use error::StandbyError;
 
 use crate::signals::INTERRUPTED;
@@ -31,6 +32,8 @@ pub struct StandbyArguments {
 enum What {
     Plant(Box<PlantArguments>),
     Node(Box<NodeArguments>),
+    /// Show where a node stands, from shared memory
+    Status(StatusArguments),
     /// Hand the role to the qualified partner, without a lost cycle
     SwitchOver(OrderArguments),
     /// Hand the role over and take it back, to see that it works
@@ -53,6 +56,7 @@ pub fn run(arguments: &StandbyArguments) -> ExitCode {
     let done = match &arguments.what {
         What::Plant(arguments) => plant::run(arguments),
         What::Node(arguments) => node::run(arguments),
+        What::Status(arguments) => status::run(arguments),
         What::SwitchOver(arguments) => control::order(&arguments.state_dir, "switch-over"),
         What::TestSwitch(arguments) => control::order(&arguments.state_dir, "test-switch"),
         What::Leave(arguments) => control::order(&arguments.state_dir, "leave"),

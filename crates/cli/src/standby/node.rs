@@ -5,8 +5,10 @@ use bumpless_standby::checkpoint::Controller;
 use bumpless_standby::config::{Config, Preempt, SwitchTest};
 use bumpless_standby::drive::{Background, NodeDriver, Pace, WatchdogDevice};
 use bumpless_standby::persist::FileStore;
+use bumpless_standby::tag::{Lateness, TagWriter};
 use bumpless_standby::{Node, NodeId};
 use bumpless_substrate::realtime;
+use bumpless_substrate::region::Access;
 
 use super::args::{BuiltIn, GrantedBy, NodeArguments};
 use super::control::Orders;
@@ -14,6 +16,7 @@ use super::controller::{Integrator, Pid, Reading};
 use super::error::StandbyError;
 use super::exec::Exec;
 use super::log::{self, Log};
+use super::status::TAG;
 use super::ways;
 use crate::signals::Signals;
 
@@ -39,13 +42,16 @@ where
     })?;
     let incarnation = ways::incarnation()?;
     let node = Node::new(config(arguments), incarnation, controller)?;
-    let partner = ways::to_partner(&arguments.listen, &arguments.peer)?;
-    let actuator = ways::to_actuator(arguments.actuator)?;
+    let key = ways::key(arguments.pair.key.as_deref())?;
+    let (own, key) = (arguments.id, key.as_ref());
+    let partner = ways::to_partner(own, &arguments.listen, &arguments.peer, key)?;
+    let actuator = ways::to_actuator(own, &arguments.actuator, key)?;
     let orders = Orders::open(&arguments.state_dir)?;
     let mut watchdog = match &arguments.watchdog {
         Some(path) => Some(WatchdogDevice::open(path)?),
         None => None,
     };
+    let mut tag = TagWriter::create(arguments.state_dir.join(TAG), Access::ReadForOthers)?;
     let mut log = Log::create(arguments.log.as_deref())?;
     let authority: Box<dyn Authority> = match arguments.authority {
         GrantedBy::Actuator => Box::new(Witness::new(incarnation)),
@@ -84,6 +90,11 @@ where
             log::event(arguments.id, &beat, event);
         }
         log.cycle(&beat, &done, driver.node().state());
+        let lateness = Lateness {
+            p99_ns: pace.lateness().quantile_ns(0.99),
+            max_ns: pace.lateness().max_ns(),
+        };
+        tag.write(&driver.node().status(), Some(lateness), beat.now_ns);
         orders.obey(|command| {
             let taken = driver.node_mut().command(command);
             taken.map_err(|error| error.to_string())

@@ -1,13 +1,15 @@
 //! `bumpless standby plant`: a fenced actuator before a simulated plant.
 
 use bumpless_standby::drive::{Pace, PlantDriver};
+use bumpless_standby::link::auth::ACTUATOR;
+use bumpless_standby::link::{Authenticated, Server};
 use bumpless_standby::persist::FileStore;
 use bumpless_standby::{Actuator, ActuatorConfig, Epoch, NodeId};
 
 use super::args::PlantArguments;
 use super::error::StandbyError;
 use super::log::Log;
-use super::ways;
+use super::ways::{self, PlantEnd};
 use crate::signals::Signals;
 
 /// Requests are answered so many times in a control cycle.
@@ -17,6 +19,20 @@ const PLANT_GAIN: f64 = 0.1;
 
 /// Runs until a signal asks for the end, then prints what was counted.
 pub fn run(arguments: &PlantArguments) -> Result<(), StandbyError> {
+    let key = ways::key(arguments.pair.key.as_deref())?;
+    match (ways::of_plant(&arguments.listen)?, key) {
+        (PlantEnd::Udp(server), None) => run_on(arguments, server),
+        (PlantEnd::Mailboxes(server), None) => run_on(arguments, server),
+        (PlantEnd::Udp(server), Some(key)) => {
+            run_on(arguments, Authenticated::new(server, key, ACTUATOR))
+        }
+        (PlantEnd::Mailboxes(server), Some(key)) => {
+            run_on(arguments, Authenticated::new(server, key, ACTUATOR))
+        }
+    }
+}
+
+fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), StandbyError> {
     let signals = Signals::install().map_err(|error| StandbyError::System {
         doing: "catch SIGTERM",
         error,
@@ -32,7 +48,6 @@ pub fn run(arguments: &PlantArguments) -> Result<(), StandbyError> {
     if arguments.commission {
         actuator.commission(Epoch::NONE, &mut store)?;
     }
-    let server = ways::of_plant(arguments.listen)?;
     let mut log = Log::create(arguments.log.as_deref())?;
     let mut driver = PlantDriver::new(actuator, server, store, arguments.pair.cluster);
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::standby::error::StandbyError;
 
-use super::judgement::{Judgement, is_takeover};
+use super::judgement::{Judgement, cycles_between, is_takeover};
 use super::record::{Deed, Record, Said};
 
 /// One run. Times and cycles that do not apply are `null`.
@@ -32,9 +32,10 @@ pub struct Figures {
     pub primary_late: u64,
     /// Between the two: it was late, but for less than the timeout.
     pub partly_late: u64,
-    /// Of the cycles since the last accepted output, those that the new primary itself left out, as it
-    /// was late: each is a step of the integrator less.
-    pub skipped_cycles: Option<u64>,
+    /// As the replaced node had stopped its outputs: the plant had not answered within its lease.
+    pub plant_late: u64,
+    /// What of `bump` comes from cycles that a node left out as it was late: steps of the integrator.
+    pub lateness_steps: Option<f64>,
     /// Promotions after silence, expected ones included.
     pub takeovers: u64,
     /// From the plant's first refusal of the old primary to its demotion.
@@ -59,7 +60,8 @@ impl Figures {
     /// Of a record.
     pub fn of(record: &Record) -> Self {
         let fault = record.fault();
-        let takeover = fault.and_then(|fault| record.takeover_after(fault));
+        let excuse = fault.filter(|fault| fault.excuses_takeover());
+        let takeover = excuse.and_then(|fault| record.takeover_after(fault));
         let mut figures = Self {
             fault: record.settings.fault.clone(),
             link: record.settings.link.clone(),
@@ -71,7 +73,8 @@ impl Figures {
             false_takeovers: 0,
             primary_late: 0,
             partly_late: 0,
-            skipped_cycles: None,
+            plant_late: 0,
+            lateness_steps: None,
             takeovers: 0,
             demoted_after_nack_us: None,
             demoted_after_heal_us: None,
@@ -84,15 +87,11 @@ impl Figures {
         };
         figures.judge_takeovers(record);
         if let (Some(fault), Some((last, first))) = (fault, takeover) {
-            let cycles = first.cycle.saturating_sub(last.cycle);
-            let ran = record.cycles[usize::from(first.node)]
-                .iter()
-                .filter(|ran| (last.cycle + 1..=first.cycle).contains(&ran.cycle))
-                .count() as u64;
+            let cycles = cycles_between(last, first);
             figures.takeover_us = Some(us(first.at_ns.saturating_sub(fault.at_ns)));
-            figures.missing_cycles = Some(cycles.saturating_sub(1));
-            figures.bump = Some(first.value - last.value - cycles as f64);
-            figures.skipped_cycles = Some(cycles.saturating_sub(ran));
+            figures.missing_cycles = Some(first.cycle.saturating_sub(last.cycle + 1));
+            figures.bump = Some(first.value - last.value - cycles);
+            figures.lateness_steps = Some(record.lateness_steps(fault, last, first));
         }
         if let Some(fault) = fault {
             figures.follow_old_primary(record, fault);
@@ -132,7 +131,11 @@ impl Figures {
             false_takeovers: sum(|run| run.false_takeovers),
             primary_late: sum(|run| run.primary_late),
             partly_late: sum(|run| run.partly_late),
-            skipped_cycles: most(|run| run.skipped_cycles),
+            plant_late: sum(|run| run.plant_late),
+            lateness_steps: runs
+                .iter()
+                .filter_map(|run| run.lateness_steps)
+                .reduce(farthest),
             takeovers: sum(|run| run.takeovers),
             demoted_after_nack_us: longest(|run| run.demoted_after_nack_us),
             demoted_after_heal_us: longest(|run| run.demoted_after_heal_us),
@@ -166,14 +169,8 @@ impl Figures {
         let mut row = |name: &str, value: String| text += &format!("  {name:34}{value}\n");
         row("fault to first new output", time(self.takeover_us));
         row("cycles without an output", count(self.missing_cycles));
-        row(
-            "bump",
-            self.bump.map_or("-".to_owned(), |bump| bump.to_string()),
-        );
-        row(
-            "cycles skipped by the new primary",
-            count(self.skipped_cycles),
-        );
+        row("bump", steps(self.bump));
+        row("of that by lateness", steps(self.lateness_steps));
         row(
             "first refusal to demotion",
             time(self.demoted_after_nack_us),
@@ -196,10 +193,14 @@ impl Figures {
         );
         row("stale outputs accepted", self.stale_accepted.to_string());
         row(
-            "takeovers (false, late, partly)",
+            "takeovers (false, late, plant, partly)",
             format!(
-                "{} ({}, {}, {})",
-                self.takeovers, self.false_takeovers, self.primary_late, self.partly_late
+                "{} ({}, {}, {}, {})",
+                self.takeovers,
+                self.false_takeovers,
+                self.primary_late,
+                self.plant_late,
+                self.partly_late
             ),
         );
         row(
@@ -215,7 +216,8 @@ impl Figures {
     }
 
     fn judge_takeovers(&mut self, record: &Record) {
-        let mut expected_of = record.fault().map(|fault| (fault.at_ns, 1 - fault.node));
+        let fault = record.fault().filter(|fault| fault.excuses_takeover());
+        let mut expected_of = fault.map(|fault| (fault.at_ns, 1 - fault.node));
         for said in record.said.iter().filter(|said| is_takeover(said)) {
             self.takeovers += 1;
             if expected_of.is_some_and(|(at_ns, node)| said.at_ns >= at_ns && said.node == node) {
@@ -225,6 +227,7 @@ impl Figures {
             match record.judge(said) {
                 Judgement::False => self.false_takeovers += 1,
                 Judgement::Late => self.primary_late += 1,
+                Judgement::Suspended => self.plant_late += 1,
                 Judgement::PartlyLate => self.partly_late += 1,
             }
         }
@@ -260,4 +263,8 @@ fn us(ns: u64) -> f64 {
 
 fn count(cycles: Option<u64>) -> String {
     cycles.map_or("-".to_owned(), |cycles| cycles.to_string())
+}
+
+fn steps(steps: Option<f64>) -> String {
+    steps.map_or("-".to_owned(), |steps| steps.to_string())
 }

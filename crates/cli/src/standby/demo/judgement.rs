@@ -1,13 +1,14 @@
 //! What a record proves.
 //!
 //! A takeover counts as *expected* when it is the first one after a fault, by the other node. Any other is
-//! judged by the log of the node that was replaced: sent in every cycle of the miss window and in time,
-//! the takeover was *false*; silent for longer than the timeout by its own log, that node was *late*
-//! itself; anything between is *partly late*.
+//! judged by the log of the node that was replaced: with an output in every cycle of the miss window and
+//! in time, the takeover was *false*; silent for longer than the timeout by its own log, that node was
+//! *late* itself; without outputs, as the plant had not answered within its lease, it was *suspended*;
+//! anything between is *partly late*.
 
 use super::record::{Deed, NodeCycle, Offer, Record, Said};
 
-/// The pair is looked at for so many cycles before the end.
+/// Outputs of so many cycles before the end are looked at.
 const END_CYCLES: u64 = 10;
 /// But for at least that long; unit: ns.
 const END_NS: u64 = 100_000_000;
@@ -19,11 +20,18 @@ pub enum Judgement {
     False,
     /// It was silent for longer than the timeout.
     Late,
+    /// It had stopped its outputs, as the plant was late.
+    Suspended,
     /// It was late, but for less than that.
     PartlyLate,
 }
 
 impl Deed {
+    /// Whether it makes the node's standby hear nothing more.
+    pub fn excuses_takeover(&self) -> bool {
+        matches!(self.what.as_str(), "kill" | "stop" | "cut" | "hang")
+    }
+
     /// Whether it undoes the fault.
     pub fn ends_fault(&self) -> bool {
         matches!(self.what.as_str(), "continue" | "heal" | "start")
@@ -31,9 +39,11 @@ impl Deed {
 }
 
 impl Record {
-    /// What was done first.
+    /// What was done first that a takeover must follow; if there is no such thing, what was done first.
     pub fn fault(&self) -> Option<&Deed> {
-        self.deeds.iter().find(|deed| deed.what != "end")
+        let mut deeds = self.deeds.iter();
+        let excuse = deeds.find(|deed| deed.excuses_takeover());
+        excuse.or_else(|| self.deeds.iter().find(|deed| deed.what != "end"))
     }
 
     /// The last accepted output before the new primary's first one, and that one.
@@ -130,37 +140,60 @@ impl Record {
                 .iter()
                 .all(|cycle| cycle.late_ns + cycle.spent_ns < period_ns)
             && gap_ns_max < 2 * period_ns;
-        match (in_time, gap_ns_max > timeout_ns) {
-            (true, _) => Judgement::False,
-            (false, true) => Judgement::Late,
-            (false, false) => Judgement::PartlyLate,
+        if gap_ns_max > timeout_ns {
+            Judgement::Late
+        } else if sent.iter().any(|cycle| !cycle.drives()) {
+            Judgement::Suspended
+        } else if in_time {
+            Judgement::False
+        } else {
+            Judgement::PartlyLate
         }
     }
 
-    /// Nodes that drive at the end; 0 when no output is accepted any more.
+    /// Nodes that drive at the end: whose last cycle says so, or whose output was the last accepted one. 0
+    /// when no output was accepted in the last tenth of a second or [`END_CYCLES`].
     pub fn primaries_at_end(&self) -> u64 {
         let Some(end_ns) = self.deeds.last().map(|deed| deed.at_ns) else {
             return 0;
         };
-        let window_ns = (END_CYCLES * self.settings.period_ns).max(END_NS);
-        let window = end_ns.saturating_sub(window_ns)..end_ns;
-        let writes = |node: u8| {
-            let mut offers = self.offers.iter();
-            offers.any(|offer| {
-                offer.node == node && offer.refusal.is_none() && window.contains(&offer.at_ns)
-            })
+        let from_ns = end_ns.saturating_sub((END_CYCLES * self.settings.period_ns).max(END_NS));
+        let mut offers = self.offers.iter();
+        let writer = offers.rfind(|offer| offer.refusal.is_none() && offer.at_ns >= from_ns);
+        let Some(writer) = writer.map(|offer| offer.node) else {
+            return 0;
         };
         let drives = |node: u8| {
-            let mut cycles = self.cycles[usize::from(node)].iter();
-            let last = cycles.rfind(|cycle| window.contains(&cycle.begin_ns));
-            last.is_some_and(NodeCycle::drives)
+            let last = self.cycles[usize::from(node)].last();
+            last.is_some_and(|last| last.drives() && last.begin_ns >= from_ns)
         };
-        if !writes(0) && !writes(1) {
-            return 0;
-        }
         let nodes = [0, 1].into_iter();
-        nodes.filter(|node| writes(*node) || drives(*node)).count() as u64
+        nodes
+            .filter(|node| *node == writer || drives(*node))
+            .count() as u64
     }
+
+    /// What lateness did to the integrator between the fault and the takeover: the cycles that the new
+    /// primary ran from the old one's last cycle before the fault until its first output, less those that
+    /// the old one ran until its last output, less the cycles between the two outputs.
+    pub fn lateness_steps(&self, fault: &Deed, last: &Offer, first: &Offer) -> f64 {
+        let of = |node: u8| self.cycles[usize::from(node)].iter();
+        let heard = of(fault.node).rfind(|cycle| cycle.sent_ns() <= fault.at_ns);
+        let from = heard
+            .map_or(last.cycle, |cycle| cycle.cycle)
+            .min(last.cycle);
+        let ran = |node: u8, until: u64| {
+            of(node)
+                .filter(|cycle| (from + 1..=until).contains(&cycle.cycle))
+                .count() as f64
+        };
+        ran(first.node, first.cycle) - ran(fault.node, last.cycle) - cycles_between(last, first)
+    }
+}
+
+/// From one output to the next; negative when the new primary's cycle is the earlier one.
+pub fn cycles_between(last: &Offer, first: &Offer) -> f64 {
+    first.cycle as f64 - last.cycle as f64
 }
 
 /// A promotion after silence.
@@ -243,6 +276,27 @@ mod tests {
         record.cycles[0].retain(|cycle| !(110..=114).contains(&cycle.cycle));
         assert_eq!(record.judge(&takeover(114)), Judgement::Late);
         assert_eq!(record.late_ns_max(0), 5 * PERIOD_NS);
+    }
+
+    #[test]
+    fn a_takeover_from_a_node_that_was_suspended_is_told_apart() {
+        let mut record = record();
+        for cycle in &mut record.cycles[0][13..] {
+            cycle.state = "disqualified".to_owned();
+        }
+        assert_eq!(record.judge(&takeover(115)), Judgement::Suspended);
+    }
+
+    #[test]
+    fn cycles_that_a_late_node_left_out_are_told_in_steps() {
+        let mut record = record();
+        let (fault, last, first) = (deed(115, "kill", 0), offer(0, 1, 114), offer(1, 2, 118));
+        assert_eq!(record.lateness_steps(&fault, &last, &first), 0.0);
+        record.cycles[1].retain(|cycle| cycle.cycle != 116);
+        assert_eq!(record.lateness_steps(&fault, &last, &first), -1.0);
+        record.cycles[0].retain(|cycle| cycle.cycle != 113);
+        // The old one left it out before the fault: the new one was told.
+        assert_eq!(record.lateness_steps(&fault, &last, &first), -1.0);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 mod figures;
 mod judgement;
+mod plan;
 mod plot;
 pub mod proxy;
 mod record;
@@ -30,12 +31,15 @@ use super::ways::ns;
 use crate::pool::args::duration;
 use crate::signals::Signals;
 use figures::Figures;
+use plan::LinkKind;
 use record::{Record, Settings};
 use stage::Stage;
 
 /// A start may take so long, and so many cycles.
 const START_LIMIT: Duration = Duration::from_secs(20);
 const START_CYCLES: u32 = 200;
+/// Until one node drives again; a pair that never comes to this is told as it is.
+const END_LIMIT: Duration = Duration::from_secs(2);
 /// Each quarter of a run has at least so many cycles.
 const QUARTER_CYCLES: u32 = 25;
 /// The least time before the end; unit: ms. The end is judged by its last tenth of a second.
@@ -61,7 +65,7 @@ pub struct DemoArguments {
     miss: u32,
 
     /// What connects the processes
-    #[arg(long, value_name = "LINK", default_value = "udp")]
+    #[arg(long, value_name = "LINK", default_value = "shm")]
     link: LinkKind,
 
     /// What happens to the primary
@@ -82,12 +86,6 @@ pub struct DemoArguments {
 pub struct ReportArguments {
     /// The folder
     folder: PathBuf,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LinkKind {
-    Udp,
-    Udp2,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -165,12 +163,8 @@ impl DemoArguments {
             period_ns: ns(self.period),
             miss: self.miss,
         };
-        let paths = match self.link {
-            LinkKind::Udp => 1,
-            LinkKind::Udp2 => 2,
-        };
         let has_proxy = matches!(fault, Fault::Cut | Fault::CutOne);
-        Stage::set(settings, paths, has_proxy, signals.clone())
+        Stage::set(settings, self.link, has_proxy, signals.clone())
     }
 
     /// A quarter of the time before the fault, two under it, one after it.
@@ -190,6 +184,10 @@ impl DemoArguments {
                 stage.note(bumpless_substrate::clock::monotonic_ns(), "start", primary)?;
             }
             Fault::Stop => stage.signal("stop", primary, Signal::STOP)?,
+            // The standby still hears the primary over the other path.
+            Fault::CutOne if stage.paths() > 1 => {
+                stage.order_proxy("cut-one", primary, "cut", &ways)?;
+            }
             Fault::Cut | Fault::CutOne => stage.order_proxy("cut", primary, "cut", &ways)?,
         }
         stage.await_time(2 * quarter)?;
@@ -199,6 +197,8 @@ impl DemoArguments {
             Fault::Kill | Fault::Restart | Fault::All => {}
         }
         stage.await_time(quarter)?;
+        // A busy machine may be about to change it.
+        stage.await_one_primary(END_LIMIT)?;
         stage.end()
     }
 }

@@ -1,47 +1,56 @@
 //! The hidden role that stands between the processes and can keep them apart.
 //!
-//! Contract: it forwards every datagram as it is, each *way* (one direction of one path) for itself;
-//! one line of orders on standard input, one answer on standard output, `done AT_NS`. A way that is cut
-//! swallows what comes. It ends with its input.
+//! Contract: it forwards every frame as it is, each *way* (one direction of one path) for itself; one line
+//! of orders on standard input, one answer on standard output, `done AT_NS`. A way that is cut swallows
+//! what comes. It ends with its input. Between two mailboxes it looks [`LOOKS_PER_SECOND`] times, as
+//! nothing wakes it.
 //!
 //! ```text
 //!   0>1/P, 1>0/P        from node to node over path P
 //!   0>plant, plant>0    between a node and the plant; likewise 1
 //! ```
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
+use bumpless_standby::link::{End, Link, MailboxLink};
 use bumpless_substrate::clock::monotonic_ns;
 use clap::Args;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::standby::error::StandbyError;
+use crate::standby::ways::{MAILBOX_FRAME_LEN, Place};
 
-/// Datagrams of one way that are forwarded before the others' turn.
+/// Frames of one way that are forwarded before the others' turn.
 const BURST: u32 = 64;
 /// No datagram is longer.
 const DATAGRAM_LEN_MAX: usize = 65_536;
+/// Into mailboxes.
+const LOOKS_PER_SECOND: i64 = 10_000;
 
 /// Where the proxy stands.
 #[derive(Debug, Clone, Args)]
 pub struct ProxyArguments {
-    /// For each path: own end towards node 0, node 0, own end towards node 1, node 1
+    /// For each path: own end towards node 0, node 0, own end towards node 1, node 1; or the two mailboxes
+    /// of node 0 and node 1
     #[arg(long, value_delimiter = ',')]
-    partner: Vec<SocketAddr>,
+    partner: Vec<Place>,
 
     /// For each node: own end towards the node, and the plant
     #[arg(long, value_delimiter = ',')]
-    plant: Vec<SocketAddr>,
+    plant: Vec<Place>,
 }
 
-/// A socket, and whom it talks to.
+/// One end of a way, and whom it talks to.
 #[derive(Debug)]
-struct End {
-    socket: UdpSocket,
-    /// Whoever spoke last, for an end that waits for a node whose port is not known.
-    heard: Option<SocketAddr>,
+enum Port {
+    /// To one address.
+    Connected(UdpSocket),
+    /// To whoever spoke last: a node whose port is not known before.
+    Open(UdpSocket, Option<SocketAddr>),
+    Mailbox(Box<MailboxLink>),
 }
 
 #[derive(Debug)]
@@ -54,66 +63,67 @@ struct Way {
 
 /// Runs until the input ends.
 pub fn play(arguments: &ProxyArguments) -> Result<(), StandbyError> {
-    let mut proxy = Proxy::open(arguments).map_err(failed("open the proxy's sockets"))?;
-    proxy.run().map_err(failed("forward"))
-}
-
-fn failed(doing: &'static str) -> impl Fn(io::Error) -> StandbyError {
-    move |error| StandbyError::System { doing, error }
+    let mut proxy = Proxy::open(arguments)?;
+    proxy.run().map_err(|error| StandbyError::System {
+        doing: "forward",
+        error,
+    })
 }
 
 #[derive(Debug)]
 struct Proxy {
-    ends: Vec<End>,
+    ports: Vec<Port>,
     ways: Vec<Way>,
-    datagram: Vec<u8>,
+    frame: Vec<u8>,
 }
 
 impl Proxy {
-    fn open(arguments: &ProxyArguments) -> io::Result<Self> {
+    fn open(arguments: &ProxyArguments) -> Result<Self, StandbyError> {
         let mut proxy = Self {
-            ends: vec![],
+            ports: vec![],
             ways: vec![],
-            datagram: vec![0; DATAGRAM_LEN_MAX],
+            frame: Vec::new(),
         };
-        let (paths, _) = arguments.partner.as_chunks::<4>();
-        for (path, [own0, node0, own1, node1]) in paths.iter().enumerate() {
-            let (zero, one) = (
-                proxy.end(*own0, Some(*node0))?,
-                proxy.end(*own1, Some(*node1))?,
-            );
-            proxy.way(format!("0>1/{path}"), zero, one);
-            proxy.way(format!("1>0/{path}"), one, zero);
+        match &arguments.partner[..] {
+            [Place::Mailbox(node0), Place::Mailbox(node1)] => {
+                let (zero, one) = (Port::mailbox(node0, End::B)?, Port::mailbox(node1, End::A)?);
+                proxy.join(["0>1/0", "1>0/0"], zero, one);
+            }
+            places => {
+                let (paths, _) = places.as_chunks::<4>();
+                for (path, [own0, node0, own1, node1]) in paths.iter().enumerate() {
+                    let (zero, one) = (Port::udp(own0, node0)?, Port::udp(own1, node1)?);
+                    let names = (format!("0>1/{path}"), format!("1>0/{path}"));
+                    proxy.join([&names.0, &names.1], zero, one);
+                }
+            }
         }
         let (fronts, _) = arguments.plant.as_chunks::<2>();
         for (node, [own, plant]) in fronts.iter().enumerate() {
-            let front = proxy.end(*own, None)?;
-            let back = proxy.end(SocketAddr::new(own.ip(), 0), Some(*plant))?;
-            proxy.way(format!("{node}>plant"), front, back);
-            proxy.way(format!("plant>{node}"), back, front);
+            let (front, back) = match (own, plant) {
+                (Place::Mailbox(own), Place::Mailbox(plant)) => {
+                    (Port::mailbox(own, End::B)?, Port::mailbox(plant, End::A)?)
+                }
+                (own, plant) => Port::udp_before(own, plant)?,
+            };
+            let names = (format!("{node}>plant"), format!("plant>{node}"));
+            proxy.join([&names.0, &names.1], front, back);
         }
         Ok(proxy)
     }
 
-    fn end(&mut self, own: SocketAddr, peer: Option<SocketAddr>) -> io::Result<usize> {
-        let socket = UdpSocket::bind(own)?;
-        socket.set_nonblocking(true)?;
-        if let Some(peer) = peer {
-            socket.connect(peer)?;
+    /// Two ways between two ends.
+    fn join(&mut self, [there, back]: [&str; 2], one: Port, other: Port) {
+        let from = self.ports.len();
+        self.ports.extend([one, other]);
+        for (name, from, to) in [(there, from, from + 1), (back, from + 1, from)] {
+            self.ways.push(Way {
+                name: name.to_owned(),
+                from,
+                to,
+                is_cut: false,
+            });
         }
-        let heard = None;
-        self.ends.push(End { socket, heard });
-        Ok(self.ends.len() - 1)
-    }
-
-    fn way(&mut self, name: String, from: usize, to: usize) {
-        let is_cut = false;
-        self.ways.push(Way {
-            name,
-            from,
-            to,
-            is_cut,
-        });
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -121,9 +131,9 @@ impl Proxy {
         let mut orders = Vec::new();
         writeln!(stdout, "done {}", monotonic_ns())?;
         loop {
-            if await_readable(stdin.as_fd(), &self.ends)? {
+            if await_readable(stdin.as_fd(), &self.ports)? {
                 let mut chunk = [0; 4096];
-                let len = stdin.lock().read(&mut chunk)?;
+                let len = rustix::io::read(&stdin, &mut chunk)?;
                 if len == 0 {
                     return Ok(());
                 }
@@ -134,8 +144,8 @@ impl Proxy {
                 self.obey(&String::from_utf8_lossy(&line));
                 writeln!(stdout, "done {}", monotonic_ns())?;
             }
-            for way in 0..self.ways.len() {
-                self.forward(way);
+            for way in &self.ways {
+                forward(way, &mut self.ports, &mut self.frame);
             }
         }
     }
@@ -151,44 +161,115 @@ impl Proxy {
             }
         }
     }
+}
 
-    fn forward(&mut self, way: usize) {
-        let Some(Way {
-            from, to, is_cut, ..
-        }) = self.ways.get(way)
-        else {
+fn forward(way: &Way, ports: &mut [Port], frame: &mut Vec<u8>) {
+    for _ in 0..BURST {
+        let Some(true) = ports.get_mut(way.from).map(|port| port.receive(frame)) else {
             return;
         };
-        let (from, to, is_cut) = (*from, *to, *is_cut);
-        for _ in 0..BURST {
-            // What the system reports of an earlier datagram is the nodes' business.
-            let (len, sender) = match self.ends[from].socket.recv_from(&mut self.datagram) {
-                Ok(got) => got,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
-                Err(_) => return,
-            };
-            self.ends[from].heard = Some(sender);
-            if is_cut {
-                continue;
-            }
-            let end = &self.ends[to];
-            let datagram = &self.datagram[..len];
-            let _ = match (end.socket.peer_addr(), end.heard) {
-                (Err(_), Some(heard)) => end.socket.send_to(datagram, heard),
-                _ => end.socket.send(datagram),
-            };
+        if let Some(to) = ports.get_mut(way.to)
+            && !way.is_cut
+            && !frame.is_empty()
+        {
+            to.send(frame);
         }
     }
 }
 
-/// Sleeps until there is something to forward, or to obey: then the answer is true.
-fn await_readable(orders: BorrowedFd<'_>, ends: &[End]) -> io::Result<bool> {
+impl Port {
+    fn mailbox(path: &Path, end: End) -> Result<Self, StandbyError> {
+        let link = MailboxLink::create(path, end, MAILBOX_FRAME_LEN)?;
+        Ok(Self::Mailbox(Box::new(link)))
+    }
+
+    fn udp(own: &Place, peer: &Place) -> Result<Self, StandbyError> {
+        let socket = bind(address(own)?)?;
+        let connected = socket.connect(address(peer)?);
+        connected.map_err(|error| StandbyError::System {
+            doing: "connect a socket of the proxy",
+            error,
+        })?;
+        Ok(Self::Connected(socket))
+    }
+
+    fn udp_before(own: &Place, plant: &Place) -> Result<(Self, Self), StandbyError> {
+        let own = address(own)?;
+        let back = Place::Udp(SocketAddr::new(own.ip(), 0));
+        Ok((Self::Open(bind(own)?, None), Self::udp(&back, plant)?))
+    }
+
+    fn socket(&self) -> Option<&UdpSocket> {
+        match self {
+            Self::Connected(socket) | Self::Open(socket, _) => Some(socket),
+            Self::Mailbox(_) => None,
+        }
+    }
+
+    /// Whether something was there. The frame is empty when it was dropped.
+    fn receive(&mut self, frame: &mut Vec<u8>) -> bool {
+        let (socket, heard) = match self {
+            Self::Mailbox(link) => return link.receive(frame).is_some(),
+            Self::Connected(socket) => (socket, None),
+            Self::Open(socket, heard) => (socket, Some(heard)),
+        };
+        frame.resize(DATAGRAM_LEN_MAX, 0);
+        match socket.recv_from(frame) {
+            Ok((len, sender)) => {
+                frame.truncate(len);
+                if let Some(heard) = heard {
+                    *heard = Some(sender);
+                }
+                true
+            }
+            // What the system reports of an earlier datagram is the nodes' business.
+            Err(error) => {
+                frame.clear();
+                error.kind() == io::ErrorKind::ConnectionRefused
+            }
+        }
+    }
+
+    /// What cannot be sent is lost, as on any network.
+    fn send(&mut self, frame: &[u8]) {
+        match self {
+            Self::Mailbox(link) => link.send(frame),
+            Self::Connected(socket) => drop(socket.send(frame)),
+            Self::Open(socket, Some(heard)) => drop(socket.send_to(frame, *heard)),
+            Self::Open(_, None) => {}
+        }
+    }
+}
+
+fn address(place: &Place) -> Result<SocketAddr, StandbyError> {
+    match place {
+        Place::Udp(address) => Ok(*address),
+        Place::Mailbox(_) => Err(StandbyError::Paths { listen: 1, peer: 1 }),
+    }
+}
+
+fn bind(own: SocketAddr) -> Result<UdpSocket, StandbyError> {
+    let socket = UdpSocket::bind(own).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    });
+    socket.map_err(|error| StandbyError::System {
+        doing: "open a socket of the proxy",
+        error,
+    })
+}
+
+/// Sleeps until there may be something to forward, or is something to obey: then the answer is true.
+fn await_readable(orders: BorrowedFd<'_>, ports: &[Port]) -> io::Result<bool> {
     let mut polled = vec![PollFd::from_borrowed_fd(orders, PollFlags::IN)];
-    polled.extend(
-        ends.iter()
-            .map(|end| PollFd::new(&end.socket, PollFlags::IN)),
-    );
-    match poll(&mut polled, None) {
+    let sockets = ports.iter().filter_map(Port::socket);
+    polled.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
+    let look = Timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000_000 / LOOKS_PER_SECOND,
+    };
+    let has_mailboxes = ports.iter().any(|port| port.socket().is_none());
+    match poll(&mut polled, has_mailboxes.then_some(&look)) {
         Ok(_) => Ok(!polled[0].revents().is_empty()),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),

@@ -3,7 +3,7 @@
 //! | file | lines |
 //! |---|---|
 //! | `run.json` | what was run: one object, [`Settings`] |
-//! | `deeds` | `AT_NS WHAT NODE`: what was done to whom, and `end` before the processes were ended |
+//! | `deeds` | `AT_NS WHAT NODE`: `kill`, `stop`, `cut` or `hang`, after which the other node must take over; `continue`, `heal` or `start` after it; `end` before the processes were ended; any other word, after which nothing may happen |
 //! | `plant.log` | `NOW_NS NODE COUNTER CYCLE VALUE REFUSAL`, the plant's `--log` |
 //! | `nodeN-L.log` | `CYCLE BEGIN_NS LATE_NS SPENT_NS STATE OUTPUT`, the `--log` of life L of node N |
 //! | `nodeN-L.events` | what it printed: events as JSON |
@@ -143,7 +143,21 @@ impl Record {
             }
         }
         record.said.sort_by_key(|said: &Said| said.at_ns);
+        record.forget_after_end();
         Ok(record)
+    }
+
+    /// What happens while the processes are ended is not of the run.
+    fn forget_after_end(&mut self) {
+        let Some(end_ns) = self.deeds.iter().find(|deed| deed.what == "end") else {
+            return;
+        };
+        let end_ns = end_ns.at_ns;
+        self.offers.retain(|offer| offer.at_ns < end_ns);
+        self.said.retain(|said| said.at_ns < end_ns);
+        for cycles in &mut self.cycles {
+            cycles.retain(|cycle| cycle.begin_ns < end_ns);
+        }
     }
 }
 

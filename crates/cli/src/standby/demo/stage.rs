@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,6 +16,7 @@ use bumpless_substrate::guard::spawn_guarded;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::plan::{LinkKind, Plan};
 use super::record::{Settings, last_cycle, node_file};
 use crate::signals::Signals;
 use crate::standby::error::StandbyError;
@@ -30,8 +30,7 @@ const LOOK: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Stage {
     settings: Settings,
-    ip: IpAddr,
-    paths: u16,
+    plan: Plan,
     /// Present where something is to be cut.
     proxy: Option<Proxy>,
     plant: Actor,
@@ -47,7 +46,7 @@ impl Stage {
     /// Starts everything.
     pub fn set(
         settings: Settings,
-        paths: u16,
+        link: LinkKind,
         has_proxy: bool,
         signals: Signals,
     ) -> Result<Self, StandbyError> {
@@ -57,15 +56,14 @@ impl Stage {
         let written = std::fs::write(path("run.json"), text);
         written.map_err(StandbyError::file("write", &path("run.json")))?;
         let deeds = create(&path("deeds"))?;
-        let ip = own_loopback();
-        let plan = Plan { ip, paths };
-        let proxy = match has_proxy {
+        let plan = Plan::new(link, folder.path(), has_proxy);
+        let proxy = match plan.has_proxy() {
             true => Some(Proxy::start(&plan)?),
             false => None,
         };
         std::fs::create_dir(path("plant")).map_err(StandbyError::file("make", &path("plant")))?;
         let mut command = this_program(&["plant", "--commission"]);
-        command.args(["--listen", &plan.plant().to_string()]);
+        command.args(plan.plant_arguments());
         command.arg("--state-dir").arg(path("plant"));
         command.arg("--log").arg(path("plant.log"));
         pair(&mut command, &settings);
@@ -73,8 +71,7 @@ impl Stage {
         let mut stage = Self {
             plant: Actor::start("plant", &mut command)?,
             settings,
-            ip,
-            paths,
+            plan,
             proxy,
             nodes: [None, None],
             lives: [0, 0],
@@ -99,18 +96,9 @@ impl Stage {
     pub fn start_node(&mut self, node: u8) -> Result<(), StandbyError> {
         let index = usize::from(node);
         self.lives[index] += 1;
-        let plan = self.plan();
-        let (own, other) = (plan.node(node), plan.node(1 - node));
-        let has_proxy = self.proxy.is_some();
-        let peer = if has_proxy { plan.before(node) } else { other };
-        let actuator = match has_proxy {
-            true => plan.before_plant(node),
-            false => plan.plant(),
-        };
         let mut command = this_program(&["node"]);
         command.args(["--id", &node.to_string()]);
-        command.args(["--listen", &joined(&own), "--peer", &joined(&peer)]);
-        command.args(["--actuator", &actuator.to_string()]);
+        command.args(self.plan.node_arguments(node));
         command.args(["--miss", &self.settings.miss.to_string()]);
         let state = self.folder.path().join(format!("node{node}"));
         command.arg("--state-dir").arg(state);
@@ -136,6 +124,17 @@ impl Stage {
         primary.ok_or(StandbyError::NotWithin {
             what: "a primary and a qualified standby",
             limit,
+        })
+    }
+
+    /// Returns when one living node drives; also when none or both do for so long.
+    pub fn await_one_primary(&mut self, limit: Duration) -> Result<(), StandbyError> {
+        self.await_until(limit, |stage| {
+            let drives = |node: &u8| {
+                stage.nodes[usize::from(*node)].is_some()
+                    && last_cycle(&stage.file_of(*node, "log")).is_some_and(|last| last.drives())
+            };
+            [0, 1].iter().filter(|node| drives(node)).count() == 1
         })
     }
 
@@ -203,65 +202,28 @@ impl Stage {
     /// Asks everybody to end, the nodes first.
     pub fn end(&mut self) -> Result<(), StandbyError> {
         self.note(monotonic_ns(), "end", 0)?;
-        for actor in self.nodes.iter_mut().flatten().chain([&mut self.plant]) {
-            actor.signal(Signal::TERM)?;
-            actor.await_end();
+        for nodes_turn in [true, false] {
+            let nodes = self.nodes.iter_mut().flatten().filter(|_| nodes_turn);
+            let plant = Some(&mut self.plant).filter(|_| !nodes_turn);
+            let mut actors: Vec<&mut Actor> = nodes.chain(plant).collect();
+            for actor in &mut actors {
+                actor.signal(Signal::TERM)?;
+            }
+            for actor in actors {
+                actor.await_end();
+            }
         }
         Ok(())
     }
 
     /// The number of paths between the nodes.
     pub fn paths(&self) -> u16 {
-        self.paths
-    }
-
-    fn plan(&self) -> Plan {
-        Plan {
-            ip: self.ip,
-            paths: self.paths,
-        }
+        self.plan.paths()
     }
 
     fn file_of(&self, node: u8, kind: &str) -> PathBuf {
         let life = self.lives[usize::from(node)];
         node_file(self.folder.path(), node, life, kind)
-    }
-}
-
-/// Who has which address. The ports are the same in every run: the loopback address is the run's own.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    ip: IpAddr,
-    paths: u16,
-}
-
-impl Plan {
-    fn at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.ip, port)
-    }
-
-    fn plant(&self) -> SocketAddr {
-        self.at(7000)
-    }
-
-    fn node(&self, node: u8) -> Vec<SocketAddr> {
-        self.on_paths(7010 + 10 * u16::from(node))
-    }
-
-    /// The proxy's ends towards a node: what it takes for its partner.
-    fn before(&self, node: u8) -> Vec<SocketAddr> {
-        self.on_paths(7110 + 10 * u16::from(node))
-    }
-
-    /// What the node takes for the plant.
-    fn before_plant(&self, node: u8) -> SocketAddr {
-        self.at(7100 + u16::from(node))
-    }
-
-    fn on_paths(&self, first: u16) -> Vec<SocketAddr> {
-        (first..first + self.paths)
-            .map(|port| self.at(port))
-            .collect()
     }
 }
 
@@ -331,18 +293,7 @@ struct Proxy {
 impl Proxy {
     fn start(plan: &Plan) -> Result<Self, StandbyError> {
         let mut command = this_program(&["proxy"]);
-        for (index, own0) in plan.before(0).into_iter().enumerate() {
-            let four = [
-                own0,
-                plan.node(0)[index],
-                plan.before(1)[index],
-                plan.node(1)[index],
-            ];
-            command.args(["--partner", &joined(&four)]);
-        }
-        for node in [0, 1] {
-            command.args(["--plant", &joined(&[plan.before_plant(node), plan.plant()])]);
-        }
+        command.args(plan.proxy_arguments());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut actor = Actor::start("proxy", &mut command)?;
         let (Some(orders), Some(answers)) =
@@ -395,11 +346,6 @@ fn pair(command: &mut Command, settings: &Settings) {
     command.args(["--cluster", &std::process::id().to_string()]);
 }
 
-fn joined(addresses: &[SocketAddr]) -> String {
-    let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-    texts.join(",")
-}
-
 fn create(path: &Path) -> Result<File, StandbyError> {
     File::create(path).map_err(StandbyError::file("create", path))
 }
@@ -414,13 +360,4 @@ fn private_folder() -> Result<TempDir, StandbyError> {
     builder.prefix("bumpless-demo-");
     let folder = builder.tempdir_in(&parent);
     folder.map_err(StandbyError::file("make a folder in", &parent))
-}
-
-/// A loopback address that no other run has: made of this process's id.
-fn own_loopback() -> IpAddr {
-    let [high, middle, low] = {
-        let [_, high, middle, low] = std::process::id().to_be_bytes();
-        [high | 0x80, middle, low]
-    };
-    IpAddr::V4(Ipv4Addr::new(127, high, middle, low))
 }

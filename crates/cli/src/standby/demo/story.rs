@@ -2,7 +2,8 @@
 
 use super::record::Record;
 
-/// Lines told at most.
+/// Lines told before the fault, and in all.
+const LINES_BEFORE: usize = 15;
 const LINES_MAX: usize = 60;
 
 /// The table.
@@ -28,6 +29,8 @@ pub fn story(record: &Record) -> String {
     }
     told.extend(plant(record));
     told.sort_by_key(|(at_ns, ..)| *at_ns);
+    let before = told.partition_point(|(at_ns, ..)| *at_ns < fault.at_ns);
+    told.drain(..before.saturating_sub(LINES_BEFORE));
     let mut text = format!("{:>12}  {:8}{}\n", "ms", "who", "what");
     let mut last: Option<(&String, &str)> = None;
     let mut repeated = 0;
