@@ -9,9 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod barrier;
+mod burdens;
 mod child;
 mod churn;
+mod controllers;
 mod death;
+mod demos;
 mod elections;
 mod false_deaths;
 mod files;
@@ -23,13 +26,16 @@ mod lines;
 mod matrix;
 mod misuse;
 mod namespaces;
+mod networks;
 mod observers;
 mod owners;
+mod pair;
 mod rights;
 mod roles;
 mod scene;
 mod silence;
 mod standby;
+mod takeovers;
 mod tally;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,6 +63,8 @@ enum Needs {
     Mounts,
     /// To make pid and time namespaces, by `unshare` and `nsenter`.
     Namespaces,
+    /// To make network namespaces with a bridge.
+    Networks,
     /// Core dumps that are written to the process's folder.
     CoreFiles,
 }
@@ -127,6 +135,25 @@ const SCENARIOS: &[Scenario] = scenarios![
     61 Nothing barrier::stopped_member_holds_the_others_up_until_it_is_fenced,
     62 Nothing barrier::death_of_the_one_awaited_releases_the_others_at_once,
     63 Nothing barrier::death_without_certificate_is_proven_by_those_who_wait,
+    102 Nothing takeovers::killed_primary_is_replaced_and_its_output_goes_on,
+    104 Nothing takeovers::stopped_primary_that_goes_on_drives_nothing,
+    105 Nothing takeovers::zombie_that_hears_no_partner_is_demoted_by_the_plant,
+    107 Nothing takeovers::cut_pair_has_one_writer_and_is_one_again_when_healed,
+    109 Nothing takeovers::primary_that_is_not_heard_is_replaced_once,
+    110 Nothing takeovers::primary_that_does_not_hear_keeps_its_role_and_both_say_so,
+    111 Nothing takeovers::dead_path_of_two_is_named_and_changes_nothing,
+    145 Nothing takeovers::switch_over_loses_no_cycle_and_is_refused_without_a_standby,
+    147 Nothing takeovers::standby_that_was_stopped_listens_before_it_judges,
+    148 Nothing burdens::busy_machine_causes_no_false_takeover,
+    154 Nothing controllers::primary_whose_controller_hangs_is_replaced,
+    155 Nothing controllers::node_ends_with_its_controller_and_the_output_goes_on,
+    156 Nothing burdens::storm_of_junk_costs_no_time_and_no_role,
+    157 Nothing burdens::node_with_another_key_is_nobody,
+    160 Networks networks::killed_primary_is_replaced_across_a_bridge,
+    161 Networks networks::primary_whose_port_left_the_bridge_is_replaced_and_comes_back,
+    162 Networks networks::primary_without_carrier_is_replaced_and_comes_back,
+    163 Networks networks::primary_whose_frames_reach_only_the_plant_is_replaced_once,
+    170 Nothing demos::demo_shows_every_fault_and_a_sound_pair,
 ];
 
 /// What the first failing assertion of a scenario said.
@@ -210,7 +237,9 @@ impl Needs {
         let is_root = rustix::process::geteuid().is_root();
         match self {
             Self::Nothing => None,
-            Self::Root | Self::Mounts | Self::Namespaces if !is_root => Some("not root".to_owned()),
+            Self::Root | Self::Mounts | Self::Namespaces | Self::Networks if !is_root => {
+                Some("not root".to_owned())
+            }
             Self::Root => None,
             Self::Mounts => {
                 let mounts = rustix::mount::fsopen("tmpfs", rustix::mount::FsOpenFlags::empty());
@@ -219,6 +248,7 @@ impl Needs {
                     .map(|_| "may not mount a file system".to_owned())
             }
             Self::Namespaces => namespaces::missing(),
+            Self::Networks => networks::missing(),
             Self::CoreFiles => owners::missing(),
         }
     }

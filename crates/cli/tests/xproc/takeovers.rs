@@ -1,0 +1,325 @@
+//! Takeovers of a standby pair whose processes are killed, stopped and kept apart for real.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::pair::{BUMPLESS, Pair, Setup};
+use crate::scene::Scene;
+
+/// Cycles that a state lasts, so that what follows from it is seen.
+const LASTS: u64 = 20;
+
+/// 102.
+pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "kill", Setup::loopback(0, 1, false));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    pair.kill(primary);
+    let promoted = pair.await_event(standby, "cause: Takeover");
+    let alarmed = pair.await_event(standby, "alarm: RedundancyLost");
+    assert_eq!(alarmed, promoted, "the alarm comes with the takeover");
+    pair.await_cycles(standby, LASTS);
+    let [dead, alive] = [primary, standby].map(|node| status(&pair, node));
+    assert_eq!(
+        (&dead["state"], &dead["is_alive"]),
+        (&json!("primary"), &json!(false))
+    );
+    assert_eq!(
+        (&alive["state"], &alive["is_alive"]),
+        (&json!("solo"), &json!(true))
+    );
+    assert_eq!(alive["redundancy"], "lost");
+    assert!(
+        alive["active_alarms"]
+            .to_string()
+            .contains("RedundancyLost"),
+        "{alive}"
+    );
+    let (figures, pair) = pair.report();
+    assert!(figures["takeover_us"].is_f64(), "{figures}");
+    let first = pair
+        .offers()
+        .into_iter()
+        .find(|offer| offer.node == standby);
+    assert!(first.expect("an output").is_accepted);
+    scene.note(&summary(&figures));
+}
+
+/// 104.
+pub fn stopped_primary_that_goes_on_drives_nothing(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "stop", Setup::loopback(0, 1, false));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    pair.signal(primary, "stop", Signal::STOP);
+    pair.await_event(standby, "cause: Takeover");
+    pair.await_cycles(standby, 5 * LASTS);
+    pair.signal(primary, "continue", Signal::CONT);
+    pair.await_event(primary, "Demoted");
+    pair.await_redundancy();
+    pair.await_cycles(standby, LASTS);
+    let (figures, pair) = pair.report();
+    let demoted = ticks_to_demotion(&pair, primary, "Demoted");
+    assert!(demoted <= 2, "{demoted} ticks until it knew");
+    scene.note(&format!("{}; demoted in tick {demoted}", summary(&figures)));
+}
+
+/// 105.
+pub fn zombie_that_hears_no_partner_is_demoted_by_the_plant(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "zombie", Setup::loopback(0, 1, true));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    pair.proxy("deaf", primary, &format!("cut {standby}>{primary}/0"));
+    pair.await_event(primary, "PartnerLost");
+    pair.signal(primary, "stop", Signal::STOP);
+    pair.await_event(standby, "cause: Takeover");
+    pair.await_cycles(standby, LASTS);
+    pair.signal(primary, "continue", Signal::CONT);
+    pair.await_event(primary, "cause: Refused");
+    pair.await_cycles(standby, LASTS);
+    let (figures, pair) = pair.report();
+    let demoted = ticks_to_demotion(&pair, primary, "Demoted");
+    assert!(demoted <= 3, "{demoted} ticks until it knew");
+    scene.note(&format!("{}; demoted in tick {demoted}", summary(&figures)));
+}
+
+/// 107 and 108.
+pub fn cut_pair_has_one_writer_and_is_one_again_when_healed(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "cut", Setup::loopback(0, 2, true));
+    let standby = 1 - primary;
+    let ways = "0>1/0 1>0/0 0>1/1 1>0/1";
+    pair.await_cycles(primary, LASTS);
+    pair.proxy("cut", primary, &format!("cut {ways}"));
+    pair.await_event(standby, "cause: Takeover");
+    pair.await_event(primary, "Demoted");
+    pair.await_cycles(standby, LASTS);
+    pair.proxy("heal", primary, &format!("heal {ways}"));
+    assert_eq!(pair.await_redundancy(), standby, "the new primary stays");
+    pair.await_cycles(standby, LASTS);
+    let (figures, pair) = pair.report();
+    let shared = figures["shared_cycles"].as_u64().expect("a count");
+    assert!(shared <= 1, "{shared} cycles with outputs of both");
+    let demoted = ticks_after_refusal(&pair, primary);
+    assert!(demoted <= 1, "{demoted} ticks after the refusal");
+    scene.note(&format!(
+        "{}; {} us from the refusal, qualified {} us after the heal",
+        summary(&figures),
+        figures["demoted_after_nack_us"],
+        figures["qualified_after_heal_us"]
+    ));
+}
+
+/// 109.
+pub fn primary_that_is_not_heard_is_replaced_once(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "mute", Setup::loopback(0, 1, true));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    pair.proxy("cut", primary, &format!("cut {primary}>{standby}/0"));
+    pair.await_event(standby, "cause: Takeover");
+    pair.await_event(primary, "Demoted");
+    pair.await_cycles(standby, 5 * LASTS);
+    let (figures, pair) = pair.report();
+    let back = promotions(&pair, primary).len() - 1;
+    let late = ["primary_late", "plant_late", "partly_late"];
+    let excused: u64 = late.iter().filter_map(|name| figures[name].as_u64()).sum();
+    assert!(back as u64 <= excused, "it took the role back\n{figures}");
+    scene.note(&summary(&figures));
+}
+
+/// 110.
+pub fn primary_that_does_not_hear_keeps_its_role_and_both_say_so(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "deaf", Setup::loopback(0, 1, true));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    let at_ns = pair.proxy("deaf", primary, &format!("cut {standby}>{primary}/0"));
+    expect_alarm(&pair, primary, "alarm: Path0Degraded", at_ns);
+    expect_alarm(&pair, standby, "alarm: Path0Degraded", at_ns);
+    pair.await_cycles(primary, LASTS);
+    let (figures, _) = pair.report();
+    scene.note(&summary(&figures));
+}
+
+/// 111.
+pub fn dead_path_of_two_is_named_and_changes_nothing(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "path", Setup::loopback(0, 2, true));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    let at_ns = pair.proxy("cut-one", primary, "cut 0>1/1 1>0/1");
+    for node in [primary, standby] {
+        expect_alarm(&pair, node, "alarm: Path1Degraded", at_ns);
+        let other = "alarm: Path0Degraded";
+        let told = pair.events(node);
+        let names_other =
+            |event: &Value| event["detail"].as_str().is_some_and(|d| d.contains(other));
+        assert!(!told.iter().any(names_other), "{told:?}");
+    }
+    pair.await_cycles(primary, LASTS);
+    let (figures, _) = pair.report();
+    scene.note(&summary(&figures));
+}
+
+/// 145.
+pub fn switch_over_loses_no_cycle_and_is_refused_without_a_standby(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "switch", Setup::loopback(0, 1, false));
+    let standby = 1 - primary;
+    pair.await_cycles(primary, LASTS);
+    let mut command = Command::new(BUMPLESS);
+    command.args(["standby", "switch-over", "--state-dir"]);
+    let ordered = command.arg(pair.state_dir(primary)).output().expect("run");
+    assert!(ordered.status.success(), "{ordered:?}");
+    pair.await_event(standby, "cause: SwitchOver");
+    pair.await_event(primary, "SwitchOver {");
+    assert_eq!(pair.await_redundancy(), standby);
+    pair.await_cycles(standby, LASTS);
+    expect_no_lost_cycle(&pair);
+
+    // The partner dies in the middle: the primary keeps the role.
+    let mut kept = false;
+    for _ in 0..5 {
+        let (driver, other) = (pair.await_redundancy(), 1 - pair.await_redundancy());
+        pair.await_cycles(driver, LASTS);
+        pair.signal(other, "died", Signal::KILL);
+        // Refused when the machine let it be silent for the timeout before the order came.
+        kept = pair.order(driver, "switch-over") == "ok";
+        if kept {
+            pair.await_event(driver, "SwitchOverFailed");
+            pair.await_cycles(driver, LASTS);
+            assert_eq!(pair.state(driver), "solo");
+            let refused = pair.order(driver, "switch-over");
+            assert_ne!(refused, "ok", "a switch-over to nobody");
+            break;
+        }
+        pair.start_node(other);
+    }
+    assert!(kept, "no order reached a primary in time");
+    let (figures, _) = pair.report();
+    scene.note(&summary(&figures));
+}
+
+/// 147.
+pub fn standby_that_was_stopped_listens_before_it_judges(scene: &Scene) {
+    let (mut pair, primary) = Pair::start(scene, "pause", Setup::loopback(0, 1, false));
+    let standby = 1 - primary;
+    for _ in 0..5 {
+        pair.await_cycles(primary, LASTS);
+        pair.signal(standby, "pause", Signal::STOP);
+        pair.await_cycles(primary, 5);
+        pair.signal(standby, "resume", Signal::CONT);
+    }
+    pair.await_cycles(standby, LASTS);
+    let paused = pair.events(standby);
+    let paused = paused.iter().filter(|event| event["event"] == "OwnPause");
+    let count = paused.count();
+    assert!(count >= 5, "{count} pauses noticed of 5");
+    let (figures, _) = pair.report();
+    scene.note(&summary(&figures));
+}
+
+/// A line for the scenario's notes.
+pub fn summary(figures: &Value) -> String {
+    let ms = |name: &str| {
+        figures[name]
+            .as_f64()
+            .map_or("-".to_owned(), |us| format!("{:.1} ms", us / 1e3))
+    };
+    format!(
+        "takeover {}, missing {}, bump {}, late {}+{}+{}",
+        ms("takeover_us"),
+        figures["missing_cycles"],
+        figures["bump"],
+        figures["primary_late"],
+        figures["plant_late"],
+        figures["partly_late"]
+    )
+}
+
+/// What a node's tag says.
+fn status(pair: &Pair, node: u8) -> Value {
+    let mut command = Command::new(BUMPLESS);
+    command.args(["standby", "status", "--json", "--state-dir"]);
+    let output = command.arg(pair.state_dir(node)).output().expect("run");
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+fn promotions(pair: &Pair, node: u8) -> Vec<Value> {
+    let told = pair.events(node).into_iter();
+    told.filter(|event| event["event"] == "Promoted").collect()
+}
+
+/// Ticks of a stopped node from its going on until it said so, the first one counted as 1.
+fn ticks_to_demotion(pair: &Pair, node: u8, event: &str) -> usize {
+    let told = pair.events(node);
+    let demoted = told.iter().rfind(|told| told["event"] == event);
+    let at_ns = demoted
+        .and_then(|told| told["at_ns"].as_u64())
+        .expect("an event");
+    let cycles = pair.cycles(node);
+    let paused = cycles
+        .windows(2)
+        .rfind(|pair| pair[1].begin_ns <= at_ns && pair[1].number > pair[0].number + LASTS);
+    let resumed_ns = paused.expect("a pause")[1].begin_ns;
+    let ticks = cycles.iter().map(|cycle| cycle.begin_ns);
+    ticks
+        .filter(|begin_ns| (resumed_ns..=at_ns).contains(begin_ns))
+        .count()
+}
+
+/// Ticks of a node between the plant's first refusal and its demotion.
+fn ticks_after_refusal(pair: &Pair, node: u8) -> usize {
+    let offers = pair.offers();
+    let refused = offers
+        .iter()
+        .find(|offer| offer.node == node && !offer.is_accepted);
+    let Some(refused) = refused else {
+        return 0;
+    };
+    let told = pair.events(node);
+    let demoted = told.iter().find(|told| told["event"] == "Demoted");
+    let at_ns = demoted
+        .and_then(|told| told["at_ns"].as_u64())
+        .expect("an event");
+    let cycles = pair.cycles(node);
+    let ticks = cycles.iter().map(|cycle| cycle.begin_ns);
+    ticks
+        .filter(|begin_ns| *begin_ns > refused.at_ns && *begin_ns < at_ns)
+        .count()
+}
+
+/// A path's silence is told within ten cycles: the node's own, and those that its partner left out.
+fn expect_alarm(pair: &Pair, node: u8, alarm: &str, since_ns: u64) {
+    let cycle = pair.await_event(node, alarm);
+    let since = |of: u8| {
+        let cycles = pair.cycles(of).into_iter();
+        cycles.filter(move |ran| ran.begin_ns > since_ns && ran.number <= cycle)
+    };
+    let own = since(node).count();
+    let partner = since(1 - node);
+    let first = since(node).next().map_or(cycle, |first| first.number);
+    let left_out = (cycle - first + 1).saturating_sub(partner.count() as u64) as usize;
+    assert!(
+        own <= 11 + left_out,
+        "{alarm} of node {node} after {own} cycles"
+    );
+}
+
+/// Around the first change of the writer every cycle has an accepted output, but for those that a node
+/// left out as it was late.
+fn expect_no_lost_cycle(pair: &Pair) {
+    let ran = [0, 1].map(|node| -> Vec<u64> {
+        let cycles = pair.cycles(node).into_iter();
+        cycles.map(|cycle| cycle.number).collect()
+    });
+    let offers = pair.offers().into_iter();
+    let accepted: Vec<_> = offers.filter(|offer| offer.is_accepted).collect();
+    let change = accepted
+        .windows(2)
+        .find(|step| step[0].node != step[1].node);
+    let [last, first] = change.expect("a change of the writer") else {
+        panic!("a window of two");
+    };
+    let lost =
+        (last.cycle + 1..first.cycle).find(|cycle| ran.iter().all(|ran| ran.contains(cycle)));
+    assert_eq!(lost, None, "no output between {last:?} and {first:?}");
+}
