@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+use crate::model::Extent;
 use crate::workspace::Workspace;
-use crate::{Outcome, crash_sweep, loom, mutants, portable, steps, tidy, xproc};
+use crate::{Outcome, crash_sweep, loom, model, mutants, portable, steps, tidy, xproc};
 
 type Check = fn(&Workspace) -> Outcome;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("fmt", steps::fmt),
     ("tidy", tidy::run),
     ("lint", steps::lint),
@@ -17,6 +18,7 @@ const CHECKS: [(&str, Check); 10] = [
     ("test", steps::test),
     ("portable", portable::run),
     ("loom", loom::run),
+    ("model", |workspace| model::run(workspace, Extent::Quick)),
     ("mutants", |workspace| mutants::run(workspace, None)),
     ("xproc", |workspace| xproc::run(workspace, &[])),
     ("crash-sweep", |workspace| {

@@ -12,6 +12,7 @@ mod ci;
 mod crash_sweep;
 mod libtest;
 mod loom;
+mod model;
 mod mutants;
 mod portable;
 mod sim;
@@ -22,6 +23,7 @@ mod xproc;
 
 use std::process::ExitCode;
 
+use crate::model::Extent;
 use crate::workspace::Workspace;
 
 /// A check returns its closing line, or says what is wrong.
@@ -37,6 +39,7 @@ cargo xtask <check>
   portable         the tests of the lower crates in the portable tier
   doc              rustdoc, warnings denied
   loom             the models, both passes
+  model [--quick]  every interleaving of a standby pair, and without each of its repairs
   mutants [NAME]   planted bugs: every one must be caught by the models it names
   xproc [FILTER]   the scenarios with real processes
   crash-sweep [OPERATION [--at K] | --sample POINTS]
@@ -75,6 +78,8 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["portable"] => portable::run(&workspace),
         ["doc"] => steps::doc(&workspace),
         ["loom"] => loom::run(&workspace),
+        ["model"] => model::run(&workspace, Extent::All),
+        ["model", "--quick"] => model::run(&workspace, Extent::Quick),
         ["mutants"] => mutants::run(&workspace, None),
         ["mutants", name] => mutants::run(&workspace, Some(name)),
         ["xproc", filters @ ..] => xproc::run(&workspace, filters),

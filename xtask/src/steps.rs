@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use crate::child::{Child, Finished};
 use crate::libtest::Count;
 use crate::workspace::Workspace;
-use crate::{Outcome, cargo, crash_sweep, loom, xproc};
+use crate::{Outcome, cargo, crash_sweep, loom, model, xproc};
 
 /// One compilation or one test binary takes no longer than this.
 pub const PART_LIMIT: Duration = Duration::from_secs(600);
@@ -75,7 +75,13 @@ pub fn test(workspace: &Workspace) -> Outcome {
         "--bins",
     ];
     for name in names {
-        if ![loom::TARGET, xproc::TARGET, crash_sweep::TARGET].contains(&name) {
+        let apart = [
+            loom::TARGET,
+            xproc::TARGET,
+            crash_sweep::TARGET,
+            model::TARGET,
+        ];
+        if !apart.contains(&name) {
             arguments.extend(["--test", name]);
         }
     }

@@ -141,7 +141,7 @@ impl<S: Store> Authority for LocalFile<S> {
 /// });
 /// assert_eq!(witness.poll().and_then(Result::ok).map(|grant| grant.epoch), Some(epoch));
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Witness {
     incarnation: u64,
     wanted: Option<(NodeId, Epoch)>,

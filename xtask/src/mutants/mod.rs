@@ -6,7 +6,7 @@
 //! copy as it is; with the mistake in place it still compiles, and each named test fails.
 
 mod list;
-mod plot;
+pub mod plot;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use crate::cargo;
 use crate::child::Child;
 use crate::loom;
+use crate::model;
 use crate::steps::PART_LIMIT;
 use crate::tidy::tracked_files;
 
@@ -31,6 +32,8 @@ pub enum Pass {
     Loom,
     /// A model, loads and stores as read-modify-writes.
     LoomRmw,
+    /// The model of the standby pair, optimized.
+    Explore,
 }
 
 /// A test binary.
@@ -179,6 +182,7 @@ impl Plot {
             Pass::LoomRmw => {
                 loom::set_up(&mut command, loom::Pass::Rmw, &self.folder.join("loom-rmw"));
             }
+            Pass::Explore => model::set_up(&mut command, &self.folder.join("explore")),
         }
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         command
@@ -199,6 +203,11 @@ impl Drop for Planted {
 }
 
 impl Binary {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs the one test of this name.
     pub fn run(&self, test: &str, limit: Duration) -> Result<Ended> {
         let mut command = Command::new(&self.path);

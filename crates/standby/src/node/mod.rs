@@ -295,7 +295,7 @@ impl<C: Controller> Node<C> {
                     .flap_budget
                     .map_or(0, |budget| budget.hold_off_cycles),
             );
-        // Saturating: so that states that behave the same are the same.
+        // Saturating, here and below: so that states that behave the same are the same.
         let aged = |cycles: u32, end: u32| cycles.saturating_add(1).min(end);
         self.silent_cycles = aged(self.silent_cycles, silent_end);
         self.partner.silent_cycles = aged(self.partner.silent_cycles, config.miss_limit);
@@ -303,6 +303,10 @@ impl<C: Controller> Node<C> {
         if config.probe_cycles > 0 {
             self.unanswered_cycles = aged(self.unanswered_cycles, config.unanswered_max() + 1);
         }
+        let silence_ns = config.period_ns.saturating_mul(silent_end.into());
+        self.heard_at_ns = self.heard_at_ns.max(now.ns.saturating_sub(silence_ns));
+        let lease_end = u64::from(config.lease_cycles).saturating_add(1);
+        self.acked_seq = self.acked_seq.max(now.cycle.saturating_sub(lease_end));
         if now.is_after_pause(config.period_ns) {
             self.silent_cycles = 0;
             self.heard_at_ns = now.ns;
