@@ -71,7 +71,9 @@ impl<C: Controller> Node<C> {
         if self.partner.flags.has(Flags::NEEDS_FULL) && self.partner.silent_cycles == 0 {
             self.sender.request_full();
         }
-        let state = self.shadow.encoded();
+        let Some(state) = self.shadow.encoded(now.cycle) else {
+            return (None, Vec::new());
+        };
         let mut parts = self.sender.parts(epoch, now.cycle, state);
         self.condition.0.note_checkpoint(state.len(), &parts);
         if parts.len() <= 1 {

@@ -24,7 +24,9 @@ pub struct Shadow<C, I> {
     history_cycles: usize,
     /// Every input since the last adopted state was run: the state can be compared with the primary's.
     is_exact: bool,
+    /// The state as bytes, if `is_encoded`: else what an earlier one was.
     encoded: Unhashed<Vec<u8>>,
+    is_encoded: Unhashed<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,6 +65,7 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
             history_cycles,
             is_exact: false,
             encoded: Unhashed(Vec::new()),
+            is_encoded: Unhashed(false),
         }
     }
 
@@ -107,6 +110,7 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         if let Some(past) = self.history.back_mut() {
             self.is_exact &= self.after.checked_add(1) == Some(cycle);
             run(&mut self.controller, past, &mut self.encoded.0, digest);
+            self.is_encoded.0 = true;
             self.after = cycle;
         }
     }
@@ -116,9 +120,18 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         self.adopted = (epoch, self.after);
     }
 
-    /// The encoded state after the last step.
-    pub fn encoded(&self) -> &[u8] {
-        &self.encoded.0
+    /// The encoded state after this cycle; `None` while it is one after a later cycle, adopted from a
+    /// primary that was ahead.
+    pub fn encoded(&mut self, cycle: u64) -> Option<&[u8]> {
+        if self.after != cycle {
+            return None;
+        }
+        if !self.is_encoded.0 {
+            self.encoded.0.clear();
+            self.controller.encode(&mut self.encoded.0);
+            self.is_encoded.0 = true;
+        }
+        Some(&self.encoded.0)
     }
 
     pub fn compare_input(&self, cycle: u64, digest: u32) -> Compared {
@@ -158,6 +171,7 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         let adopted = self.controller.decode(&complete.bytes)?;
         adopted.check()?;
         self.controller = adopted;
+        self.is_encoded.0 = false;
         self.adopted = (complete.epoch, complete.seq);
         self.after = complete.seq;
         self.is_exact = true;
@@ -175,6 +189,7 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
                 &mut self.encoded.0,
                 Digest::ForComparison,
             );
+            self.is_encoded.0 = true;
             self.after = past.cycle;
         }
         Ok(())

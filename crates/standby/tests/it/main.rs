@@ -13,6 +13,7 @@ mod link_udp;
 mod peer;
 mod plain;
 mod plant;
+mod regressions;
 mod scenarios;
 mod sim;
 mod store;
