@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::child::await_until;
 use crate::false_deaths::await_time;
-use crate::pair::{Pair, Setup, words};
+use crate::pair::Pair;
 use crate::scene::Scene;
+use crate::setup::{Setup, words};
 use crate::takeovers::summary;
 
 const LASTS: u64 = 20;
@@ -20,8 +21,7 @@ const PERIOD_NS: u64 = 10_000_000;
 
 /// 148.
 pub fn busy_machine_causes_no_false_takeover(scene: &Scene) {
-    let (pair, primary) = Pair::start(scene, "busy", Setup::loopback(0, 1, false));
-    pair.await_cycles(primary, LASTS);
+    let (pair, _) = Pair::start(scene, "busy", Setup::loopback(0, 1, false));
     let burden = Burden::start(BUSY_THREADS, std::hint::spin_loop);
     await_time(seconds());
     drop(burden);
@@ -38,7 +38,6 @@ pub fn busy_machine_causes_no_false_takeover(scene: &Scene) {
 /// 156.
 pub fn storm_of_junk_costs_no_time_and_no_role(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "junk", Setup::loopback(0, 1, false));
-    pair.await_cycles(primary, LASTS);
     let at_ns = pair.note("junk", primary);
     let target = pair.setup_mut().nodes[usize::from(1 - primary)][1].clone();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -92,7 +91,6 @@ pub fn node_with_another_key_is_nobody(scene: &Scene) {
     });
     setup.all = words(&["--key", &key]);
     let (mut pair, primary) = Pair::start(scene, "keys", setup);
-    pair.await_cycles(primary, LASTS);
     let standby = 1 - primary;
     pair.signal(standby, "exchange", rustix::process::Signal::KILL);
     pair.await_event(primary, "PartnerLost");

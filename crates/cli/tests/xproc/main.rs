@@ -33,6 +33,7 @@ mod pair;
 mod rights;
 mod roles;
 mod scene;
+mod setup;
 mod silence;
 mod standby;
 mod takeovers;

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::child::await_until;
 use crate::scene::Scene;
+use crate::setup::Setup;
 
 /// The tool.
 pub const BUMPLESS: &str = env!("CARGO_BIN_EXE_bumpless");
@@ -26,25 +27,11 @@ pub const BUMPLESS: &str = env!("CARGO_BIN_EXE_bumpless");
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// A pair that stands for so long is not about to change by itself.
+const SETTLED_CYCLES: u64 = 20;
+
 const PERIOD_NS: u64 = 10_000_000;
 const MISS: u32 = 3;
-
-/// How the processes of a run are started.
-#[derive(Debug, Clone, Default)]
-pub struct Setup {
-    /// What the plant is told beside the usual.
-    pub plant: Vec<String>,
-    /// What each node is told beside the usual.
-    pub nodes: [Vec<String>; 2],
-    /// What both nodes and the plant are told.
-    pub all: Vec<String>,
-    /// What each node finds in its environment.
-    pub environment: [Vec<(String, PathBuf)>; 2],
-    /// What starts plant, node 0 and node 1, if not this program itself.
-    pub wrappers: [Vec<String>; 3],
-    /// What the proxy is told, if there is one.
-    pub proxy: Vec<String>,
-}
 
 /// One run.
 #[derive(Debug)]
@@ -77,60 +64,18 @@ pub struct Offer {
     pub is_accepted: bool,
 }
 
-impl Setup {
-    /// Over loopback, with addresses of a run's own, over one path or two; with a proxy between all.
-    pub fn loopback(run: u8, paths: u16, has_proxy: bool) -> Self {
-        let [_, high, middle, low] = std::process::id().to_be_bytes();
-        // 127.64/10 for the scenarios; each run of a scenario has its own ports.
-        let ip = format!("127.{}.{middle}.{low}", high & 0x3f | 0x40);
-        let base = 7000 + 100 * u16::from(run);
-        let at = |port: u16| format!("{ip}:{}", base + port);
-        let on_paths = |first: u16| (first..first + paths).map(at).collect::<Vec<_>>();
-        let own = [on_paths(10), on_paths(20)];
-        let before = [on_paths(30), on_paths(40)];
-        let node = |node: usize| {
-            let (peer, actuator) = match has_proxy {
-                true => (before[node].join(","), at(50 + node as u16)),
-                false => (own[1 - node].join(","), at(0)),
-            };
-            let listen = own[node].join(",");
-            words(&[
-                "--listen",
-                &listen,
-                "--peer",
-                &peer,
-                "--actuator",
-                &actuator,
-            ])
-        };
-        let mut proxy = vec![];
-        for path in 0..usize::from(paths) {
-            let ends = [&before[0], &own[0], &before[1], &own[1]].map(|ends| ends[path].clone());
-            proxy.extend(words(&["--partner", &ends.join(",")]));
-        }
-        for node in 0..2 {
-            proxy.extend(words(&["--plant", &format!("{},{}", at(50 + node), at(0))]));
-        }
-        Self {
-            plant: words(&["--listen", &at(0)]),
-            nodes: [node(0), node(1)],
-            proxy: if has_proxy { proxy } else { vec![] },
-            ..Self::default()
-        }
-    }
-}
-
 impl Pair {
-    /// Starts everything in a folder of the scene, and returns when node 0 is primary and node 1 qualified,
-    /// or the other way round; which one is primary.
+    /// Starts everything in a folder of the scene, and returns when one node has been primary and the other
+    /// one qualified for a while; which one is primary.
     pub fn start(scene: &Scene, name: &str, setup: Setup) -> (Self, u8) {
         let mut pair = Self::start_blank(scene, name, setup);
+        let first = pair.await_redundancy();
+        pair.await_cycles(first, SETTLED_CYCLES);
         let primary = pair.await_redundancy();
         (pair, primary)
     }
 
-    /// Starts everything, and waits for nothing.
-    pub fn start_blank(scene: &Scene, name: &str, setup: Setup) -> Self {
+    fn start_blank(scene: &Scene, name: &str, setup: Setup) -> Self {
         let folder = scene.path(name);
         for part in ["", "plant", "node0", "node1"] {
             std::fs::create_dir(folder.join(part)).expect("a folder");
@@ -191,10 +136,14 @@ impl Pair {
     pub fn await_redundancy(&mut self) -> u8 {
         let mut primary = None;
         await_until(LIMIT, "a primary and a qualified standby", || {
-            let states = [0, 1].map(|node| self.state(node));
-            primary = match [states[0].as_str(), states[1].as_str()] {
-                ["primary", "qualified"] => Some(0),
-                ["qualified", "primary"] => Some(1),
+            let cycles = [0, 1].map(|node| self.last_cycle(node));
+            // One that stands still may be replaced in this moment.
+            let recent_ns = monotonic_ns().saturating_sub(2 * PERIOD_NS);
+            let is_recent = |cycle: &Cycle| cycle.begin_ns > recent_ns;
+            let states = cycles.map(|cycle| cycle.filter(is_recent).map(|cycle| cycle.state));
+            primary = match [states[0].as_deref(), states[1].as_deref()] {
+                [Some("primary"), Some("qualified")] => Some(0),
+                [Some("qualified"), Some("primary")] => Some(1),
                 _ => None,
             };
             primary.is_some()
@@ -204,17 +153,20 @@ impl Pair {
 
     /// Where a node stood after its last cycle.
     pub fn state(&self, node: u8) -> String {
-        let cycle = last_line(&self.file_of(node, "log")).and_then(|line| parse_cycle(&line));
+        let cycle = self.last_cycle(node);
         cycle.map_or_else(String::new, |cycle| cycle.state)
+    }
+
+    fn last_cycle(&self, node: u8) -> Option<Cycle> {
+        last_line(&self.file_of(node, "log")).and_then(|line| parse_cycle(&line))
     }
 
     /// Awaits so many more cycles of a node.
     pub fn await_cycles(&self, node: u8, count: u64) {
-        let log = self.file_of(node, "log");
-        let number = || last_line(&log).and_then(|line| parse_cycle(&line));
-        let first = number().map_or(0, |cycle| cycle.number);
+        let first = self.last_cycle(node).map_or(0, |cycle| cycle.number);
         await_until(LIMIT, &format!("{count} cycles of node {node}"), || {
-            number().is_some_and(|cycle| cycle.number >= first + count)
+            self.last_cycle(node)
+                .is_some_and(|cycle| cycle.number >= first + count)
         });
     }
 
@@ -463,8 +415,21 @@ fn tool(wrapper: &[String], role: &str) -> Command {
     command
 }
 
-pub fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+/// The run had its takeover; or the machine was late in the moment of the fault, and the role had changed
+/// by itself.
+#[track_caller]
+pub fn assert_taken_over(figures: &Value) {
+    assert!(
+        figures["takeover_us"].is_f64() || was_late(figures),
+        "{figures}"
+    );
+}
+
+/// A takeover came of lateness.
+pub fn was_late(figures: &Value) -> bool {
+    let late = ["primary_late", "plant_late", "partly_late"];
+    late.iter()
+        .any(|name| figures[name].as_u64().is_some_and(|count| count > 0))
 }
 
 /// So many runs in the gate; a long series by `BUMPLESS_XPROC_RUNS`.

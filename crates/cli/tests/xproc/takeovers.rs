@@ -5,8 +5,9 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::pair::{BUMPLESS, Pair, Setup};
+use crate::pair::{BUMPLESS, Pair, assert_taken_over};
 use crate::scene::Scene;
+use crate::setup::Setup;
 
 /// Cycles that a state lasts, so that what follows from it is seen.
 const LASTS: u64 = 20;
@@ -15,7 +16,6 @@ const LASTS: u64 = 20;
 pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "kill", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     pair.kill(primary);
     let promoted = pair.await_event(standby, "cause: Takeover");
     let alarmed = pair.await_event(standby, "alarm: RedundancyLost");
@@ -38,7 +38,7 @@ pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
         "{alive}"
     );
     let (figures, pair) = pair.report();
-    assert!(figures["takeover_us"].is_f64(), "{figures}");
+    assert_taken_over(&figures);
     let first = pair
         .offers()
         .into_iter()
@@ -51,7 +51,6 @@ pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
 pub fn stopped_primary_that_goes_on_drives_nothing(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "stop", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     pair.signal(primary, "stop", Signal::STOP);
     pair.await_event(standby, "cause: Takeover");
     pair.await_cycles(standby, 5 * LASTS);
@@ -69,7 +68,6 @@ pub fn stopped_primary_that_goes_on_drives_nothing(scene: &Scene) {
 pub fn zombie_that_hears_no_partner_is_demoted_by_the_plant(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "zombie", Setup::loopback(0, 1, true));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     pair.proxy("deaf", primary, &format!("cut {standby}>{primary}/0"));
     pair.await_event(primary, "PartnerLost");
     pair.signal(primary, "stop", Signal::STOP);
@@ -114,7 +112,6 @@ pub fn cut_pair_has_one_writer_and_is_one_again_when_healed(scene: &Scene) {
 pub fn primary_that_is_not_heard_is_replaced_once(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "mute", Setup::loopback(0, 1, true));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     pair.proxy("cut", primary, &format!("cut {primary}>{standby}/0"));
     pair.await_event(standby, "cause: Takeover");
     pair.await_event(primary, "Demoted");
@@ -131,7 +128,6 @@ pub fn primary_that_is_not_heard_is_replaced_once(scene: &Scene) {
 pub fn primary_that_does_not_hear_keeps_its_role_and_both_say_so(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "deaf", Setup::loopback(0, 1, true));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     let at_ns = pair.proxy("deaf", primary, &format!("cut {standby}>{primary}/0"));
     expect_alarm(&pair, primary, "alarm: Path0Degraded", at_ns);
     expect_alarm(&pair, standby, "alarm: Path0Degraded", at_ns);
@@ -144,7 +140,6 @@ pub fn primary_that_does_not_hear_keeps_its_role_and_both_say_so(scene: &Scene) 
 pub fn dead_path_of_two_is_named_and_changes_nothing(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "path", Setup::loopback(0, 2, true));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     let at_ns = pair.proxy("cut-one", primary, "cut 0>1/1 1>0/1");
     for node in [primary, standby] {
         expect_alarm(&pair, node, "alarm: Path1Degraded", at_ns);
@@ -163,7 +158,6 @@ pub fn dead_path_of_two_is_named_and_changes_nothing(scene: &Scene) {
 pub fn switch_over_loses_no_cycle_and_is_refused_without_a_standby(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "switch", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
-    pair.await_cycles(primary, LASTS);
     let mut command = Command::new(BUMPLESS);
     command.args(["standby", "switch-over", "--state-dir"]);
     let ordered = command.arg(pair.state_dir(primary)).output().expect("run");

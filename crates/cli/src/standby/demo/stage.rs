@@ -113,7 +113,10 @@ impl Stage {
     pub fn await_redundancy(&mut self, limit: Duration) -> Result<u8, StandbyError> {
         let mut primary = None;
         self.await_until(limit, |stage| {
-            let states = [0, 1].map(|node| last_cycle(&stage.file_of(node, "log")));
+            let cycles = [0, 1].map(|node| last_cycle(&stage.file_of(node, "log")));
+            // One that stands still may be replaced in this moment.
+            let recent_ns = monotonic_ns().saturating_sub(2 * stage.settings.period_ns);
+            let states = cycles.map(|last| last.filter(|last| last.begin_ns > recent_ns));
             primary = match states.map(|last| last.map(|last| last.state)) {
                 [Some(one), Some(other)] if one == "primary" && other == "qualified" => Some(0),
                 [Some(one), Some(other)] if one == "qualified" && other == "primary" => Some(1),
