@@ -19,6 +19,7 @@ mod record;
 mod stage;
 mod story;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -123,12 +124,12 @@ pub fn run(arguments: &DemoArguments) -> Result<(), StandbyError> {
         let figures = Figures::of(&record);
         tell(&record, &figures);
         if arguments.json {
-            println!("{}", json(&figures));
+            say(&json(&figures));
         }
         all_figures.push(figures);
     }
     if arguments.json && all_figures.len() > 1 {
-        println!("{}", json(&Figures::worst(&all_figures)));
+        say(&json(&Figures::worst(&all_figures)));
     }
     match all_figures.iter().find(|figures| !figures.is_sound()) {
         None => Ok(()),
@@ -141,14 +142,19 @@ pub fn report(arguments: &ReportArguments) -> Result<(), StandbyError> {
     let record = Record::read(&arguments.folder)?;
     let figures = Figures::of(&record);
     tell(&record, &figures);
-    println!("{}", json(&figures));
+    say(&json(&figures));
     Ok(())
 }
 
 fn tell(record: &Record, figures: &Figures) {
-    println!("{}", story::story(record));
-    println!("{}", plot::plot(record));
-    println!("{}", figures.table());
+    say(&story::story(record));
+    say(&plot::plot(record));
+    say(&figures.table());
+}
+
+/// Standard output may be closed: the exit code still tells.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn json(figures: &Figures) -> String {
