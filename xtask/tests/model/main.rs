@@ -115,6 +115,9 @@ fn search(setup: Setup) -> Found {
             println!("    {states:?} {:?}", pair.ghosts);
             println!("      {step:?}");
         }
+        if *property == settle::SETTLES {
+            settle::tell(checker.model(), path.last_state());
+        }
     }
     if !missing.is_empty() {
         println!("  never met: {missing:?}");

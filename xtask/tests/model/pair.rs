@@ -192,10 +192,8 @@ impl Pair {
         self.ghosts.adopts(held, node.adopted());
         for event in &tick.events {
             if let Event::Promoted { cause, .. } = event {
-                let was_let = matches!(
-                    cause,
-                    Promotion::ColdStartWithPartner | Promotion::ColdStartByAuthority
-                );
+                // By the primary itself, by a partner that follows nobody, by the authority.
+                let was_let = !matches!(cause, Promotion::Takeover);
                 if is_blank && !was_let && partner_drives {
                     self.ghosts.violate(Never::BlankTakeover);
                 }

@@ -198,7 +198,7 @@ impl Model for Search {
             Property::always("never", |_: &Self, pair: &Pair| {
                 pair.ghosts.violated().is_none()
             }),
-            Property::always("settles", settle::settles),
+            Property::always(settle::SETTLES, settle::settles),
         ]
     }
 }

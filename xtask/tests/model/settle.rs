@@ -13,6 +13,8 @@ use crate::pair::{Message, Pair};
 use crate::search::Search;
 use crate::setups::Authority;
 
+/// The property's name.
+pub const SETTLES: &str = "settles";
 /// Cycles from the last fault to a redundant pair: both notice silence, agree, synchronise, echo.
 pub const SETTLE_TICKS: u64 = 12;
 
@@ -21,54 +23,84 @@ pub fn settles(search: &Search, pair: &Pair) -> bool {
     if !search.is_at_end(pair) || pair.ghosts.violated().is_some() || !search.is_new_end(pair) {
         return true;
     }
+    ways_on(search, pair)
+        .into_iter()
+        .all(|(_, pair, wanted)| goes_on(search, pair, wanted, |_| {}))
+}
+
+/// Prints how the pair goes on, cycle for cycle, where it does not settle.
+pub fn tell(search: &Search, pair: &Pair) {
+    for (way, pair, wanted) in ways_on(search, pair) {
+        if goes_on(search, pair.clone(), wanted, |_| {}) {
+            continue;
+        }
+        println!("    {way}, the pair is not {wanted:?} after {SETTLE_TICKS} cycles:");
+        goes_on(search, pair, wanted, |pair| {
+            let states = [0, 1].map(|index| pair.state(index));
+            println!("      {states:?} {:?}", pair.ghosts);
+        });
+    }
+}
+
+/// What the pair must become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Redundant,
+    Driven,
+}
+
+/// How it may go on from here without a fault.
+fn ways_on(search: &Search, pair: &Pair) -> Vec<(&'static str, Pair, Wanted)> {
     let mut lossy = pair.clone();
     lossy.fresh = [Vec::new(), Vec::new()];
     lossy.late.clear();
-    let delivers = || {
-        let mut pair = pair.clone();
-        for message in std::mem::take(&mut pair.late) {
-            match (message.get(), message.get().receiver()) {
-                (Message::Request(request), _) => {
-                    pair.reach_actuator(request, true, &search.outcomes);
-                }
-                (_, Some(index)) => pair.fresh[index].push(message),
-                _ => {}
+    let mut ways = Vec::new();
+    let up = [0, 1].map(|index| pair.sides[index].node.is_some());
+    if let Some(index) = (0..2).find(|index| up[*index] && !up[1 - index])
+        && (search.setup.authority == Authority::Witness || is_abreast(pair, index))
+    {
+        ways.push(("with one node down", lossy.clone(), Wanted::Driven));
+    }
+    let revived = |mut pair: Pair| {
+        for side in &mut pair.sides {
+            if side.node.is_none() {
+                side.start();
             }
         }
         pair
     };
-    survives(search, lossy.clone())
-        && revives(search, lossy)
-        && (pair.late.is_empty() || revives(search, delivers()))
-}
-
-fn revives(search: &Search, mut pair: Pair) -> bool {
-    for index in 0..2 {
-        if pair.sides[index].node.is_none() {
-            pair.sides[index].start();
+    ways.push(("all late lost", revived(lossy), Wanted::Redundant));
+    if !pair.late.is_empty() {
+        let mut late = pair.clone();
+        for message in std::mem::take(&mut late.late) {
+            match (message.get(), message.get().receiver()) {
+                (Message::Request(request), _) => {
+                    late.reach_actuator(request, true, &search.outcomes);
+                }
+                (_, Some(index)) => late.fresh[index].push(message),
+                _ => {}
+            }
         }
+        ways.push(("all late delivered", revived(late), Wanted::Redundant));
     }
-    becomes(search, pair, Pair::is_redundant)
-}
-
-/// With one node down for good.
-fn survives(search: &Search, pair: Pair) -> bool {
-    let Some(index) = (0..2).find(|index| pair.sides[1 - index].node.is_none()) else {
-        return true;
-    };
-    if search.setup.authority == Authority::File && !is_abreast(&pair, index) {
-        return true;
-    }
-    becomes(search, pair, |pair| pair.state(index) == Some(State::Solo))
+    ways
 }
 
 /// Within the time for it, and for a cycle more, nothing that must never happen on the way.
-fn becomes(search: &Search, mut pair: Pair, is_there: impl Fn(&Pair) -> bool) -> bool {
+fn goes_on(search: &Search, mut pair: Pair, wanted: Wanted, see: impl Fn(&Pair)) -> bool {
     let mut cycles_there = 0;
     for _ in 0..SETTLE_TICKS {
         pair.tick_perfectly(&search.setup, &Outcomes::default());
-        let is_good = is_there(&pair) && drives_now(&pair);
-        cycles_there = if is_good { cycles_there + 1 } else { 0 };
+        see(&pair);
+        let is_there = match wanted {
+            Wanted::Redundant => pair.is_redundant(),
+            Wanted::Driven => (0..2).any(|index| pair.state(index) == Some(State::Solo)),
+        };
+        cycles_there = if is_there && drives_now(&pair) {
+            cycles_there + 1
+        } else {
+            0
+        };
         if pair.ghosts.violated().is_some() || cycles_there == 2 {
             break;
         }
