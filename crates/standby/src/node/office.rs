@@ -76,12 +76,7 @@ impl<C: Controller> Node<C> {
                 && self.partner.epoch <= self.level
                 && match self.partner.standing {
                     Standing::Disqualified | Standing::Maintenance => true,
-                    Standing::Init => self.partner.yields_to(
-                        config.partner,
-                        config.node,
-                        self.shadow.held(),
-                        config.preferred,
-                    ),
+                    Standing::Init => self.partner.yields_to(config, self.shadow.held()),
                     _ => false,
                 };
             return consents.then_some(Promotion::ColdStartWithPartner);

@@ -1,6 +1,9 @@
 //! What this node knows of the other one, and over which path.
 
-use crate::epoch::{Epoch, NodeId};
+use std::cmp::Reverse;
+
+use crate::config::{Config, Mode};
+use crate::epoch::Epoch;
 use crate::message::{Flags, Heartbeat, Standing};
 
 /// The partner as its freshest heartbeat tells it.
@@ -86,15 +89,17 @@ impl Partner {
     }
 
     /// The better claim to start the plant: the later state, then the preferred node, then the lower id.
-    pub fn yields_to(
-        &self,
-        partner: NodeId,
-        node: NodeId,
-        held: (Epoch, u64),
-        wants: bool,
-    ) -> bool {
+    ///
+    /// Both must decide alike, in whatever phase they hear each other: so nothing counts that changes
+    /// from cycle to cycle, as the last cycle of a hot state does.
+    pub fn yields_to(&self, config: &Config, held: (Epoch, u64)) -> bool {
+        let rank = |(epoch, after): (Epoch, u64)| match config.mode {
+            Mode::Hot => (epoch, 0),
+            Mode::Warm | Mode::Cold => (epoch, after),
+        };
         let its_wish = self.flags.has(Flags::WANTS_PRIMARY);
-        (held, wants, std::cmp::Reverse(node)) > (self.held, its_wish, std::cmp::Reverse(partner))
+        let own = (rank(held), config.preferred, Reverse(config.node));
+        own > (rank(self.held), its_wish, Reverse(config.partner))
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the model of the pair has found, each as the shortest run that shows it.
 
+use std::collections::VecDeque;
+
 use bumpless_standby::authority::{Authority, LocalFile};
-use bumpless_standby::message::{Grant, Heartbeat, Received, Standing};
+use bumpless_standby::event::Event;
+use bumpless_standby::message::{Grant, Heartbeat, Received, Refusal, Reply, Standing, Verdict};
 use bumpless_standby::persist::{Store, StoreError};
 use bumpless_standby::{
-    Checkpoint, CheckpointError, Command, Config, Controller, Node, NodeId, Tick,
+    Checkpoint, CheckpointError, Command, Config, Controller, Epoch, Node, NodeId, Tick,
 };
 
 const PERIOD_NS: u64 = 1_000_000;
@@ -92,13 +95,17 @@ impl Seat {
     }
 
     fn tick(&mut self, heard: Option<&Heartbeat>) -> Tick<u64> {
-        self.cycle += 1;
-        let grant = self.grant.take().map(|grant| Received::Grant(Ok(grant)));
         let heartbeat = heard.map(|heartbeat| Received::Heartbeat {
             path: 0,
             heartbeat: heartbeat.clone(),
         });
-        let received: Vec<_> = grant.into_iter().chain(heartbeat).collect();
+        self.tick_with(heartbeat)
+    }
+
+    fn tick_with(&mut self, heard: Option<Received>) -> Tick<u64> {
+        self.cycle += 1;
+        let grant = self.grant.take().map(|grant| Received::Grant(Ok(grant)));
+        let received: Vec<_> = grant.into_iter().chain(heard).collect();
         let now_ns = self.cycle * PERIOD_NS;
         let tick = self.node.tick(now_ns, self.cycle, &self.cycle, &received);
         if let Some(above) = tick.ballot_wanted {
@@ -174,4 +181,72 @@ fn who_takes_over_with_a_state_of_a_later_cycle_sends_none_until_that_cycle() {
     assert_state_is_of_its_cycle(&sent);
     let next = standby.tick(None).heartbeat.unwrap();
     assert_state_is_of_its_cycle(&next);
+}
+
+/// What an actuator tells ends the only primary, and nobody else drives: both nodes hold its state.
+/// `lead` cycles of the standby are run before the other node's next one; each heartbeat is heard so
+/// many rounds after it was sent: 0 is the same round.
+fn starts_of_a_pair_without_a_primary(lead: u64, latency: usize) -> Vec<NodeId> {
+    let ([mut primary, mut standby], [_, heard]) = risen();
+    primary.tick(Some(&heard));
+    let refused = Received::Reply(Reply {
+        cluster: 1,
+        node: NodeId(0),
+        incarnation: 1,
+        actuator: 9,
+        epoch: Epoch::new(1, NodeId(0)),
+        seq: primary.cycle,
+        level: Epoch::new(4, NodeId(1)),
+        last_seq: 1,
+        verdict: Verdict::Nack(Refusal::Superseded),
+    });
+    let sent = primary.tick_with(Some(refused)).heartbeat;
+    assert_eq!(
+        sent.as_ref().map(|sent| sent.standing),
+        Some(Standing::Init)
+    );
+    for _ in 0..lead {
+        standby.tick(sent.as_ref());
+    }
+    let mut seats = [primary, standby];
+    let mut sent = [VecDeque::new(), VecDeque::new()];
+    let mut starts = Vec::new();
+    let mut rounds_since = 0;
+    // Well within the lease: there is no actuator here.
+    while rounds_since < 10 && seats[0].cycle < 100 {
+        rounds_since += usize::from(!starts.is_empty());
+        for index in 0..2 {
+            // The node that runs second hears the first one's word of this round.
+            let waits = if index == 1 {
+                latency
+            } else {
+                latency.max(1) - 1
+            };
+            let is_due = sent[1 - index].len() > waits;
+            let heard = if is_due {
+                sent[1 - index].pop_front()
+            } else {
+                None
+            };
+            let tick = seats[index].tick(heard.as_ref());
+            let promoted = |event: &Event| matches!(event, Event::Promoted { .. });
+            if tick.events.iter().any(promoted) {
+                starts.push(seats[index].node.config().node);
+            }
+            sent[index].extend(tick.heartbeat);
+        }
+    }
+    starts
+}
+
+#[test]
+fn a_pair_without_a_primary_starts_exactly_one_in_every_phase() {
+    for (lead, latency) in (0..4).flat_map(|lead| (0..4).map(move |latency| (lead, latency))) {
+        let starts = starts_of_a_pair_without_a_primary(lead, latency);
+        assert_eq!(
+            starts.len(),
+            1,
+            "ahead by {lead}, latency {latency}: {starts:?}"
+        );
+    }
 }
