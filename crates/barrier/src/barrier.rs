@@ -26,10 +26,10 @@ use crate::word::ArrivalWord;
 /// The most bytes of a barrier's name.
 pub const NAME_LEN_MAX: usize = 64;
 
-const WORDS: u64 = PREAMBLE_LEN + size_of::<Gate>() as u64;
+pub(crate) const WORDS: u64 = PREAMBLE_LEN + size_of::<Gate>() as u64;
 
 /// The file format of a barrier.
-const FORMAT: Format = Format {
+pub(crate) const FORMAT: Format = Format {
     kind: *b"EBAR",
     version: 1,
     record_size: 8,
@@ -161,7 +161,7 @@ impl<'t> EpochBarrier<'t> {
     }
 }
 
-fn path_of(table: &HeartbeatTable, name: &str) -> Result<PathBuf, BarrierError> {
+pub(crate) fn path_of(table: &HeartbeatTable, name: &str) -> Result<PathBuf, BarrierError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.is_empty() || name.len() > NAME_LEN_MAX || !name.bytes().all(is_plain) {
         return Err(BarrierError::Name {

@@ -64,6 +64,13 @@ impl Gate {
         Stand(self.stand.load(Ordering::Acquire))
     }
 
+    /// The word now, for people, also on a mapping that may only be read.
+    #[must_use]
+    pub fn peek(&self) -> Stand {
+        // Relaxed: nothing is decided on it.
+        Stand(self.stand.load(Ordering::Relaxed))
+    }
+
     /// To be called between one's own arrival and the look at the others.
     pub fn confirm(&self) -> Stand {
         // AcqRel pairs with itself in another member: of two that arrive at once the later one sees the

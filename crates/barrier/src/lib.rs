@@ -39,6 +39,8 @@ pub mod floor;
 pub mod gate;
 #[cfg(not(bumpless_loom))]
 mod member;
+#[cfg(not(bumpless_loom))]
+mod observe;
 pub mod presence;
 pub mod word;
 
@@ -49,6 +51,8 @@ pub use error::BarrierError;
 pub use floor::Absent;
 #[cfg(not(bumpless_loom))]
 pub use member::{Member, Released};
+#[cfg(not(bumpless_loom))]
+pub use observe::Assembly;
 pub use presence::Presence;
 
 /// The README's example is a test.

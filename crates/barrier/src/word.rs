@@ -146,6 +146,13 @@ impl ArrivalWord {
         Arrival(self.word.load(Ordering::Acquire))
     }
 
+    /// The word now, for people, also on a mapping that may only be read.
+    #[must_use]
+    pub fn peek(&self) -> Arrival {
+        // Relaxed: nothing is decided on it.
+        Arrival(self.word.load(Ordering::Relaxed))
+    }
+
     /// Changes the word if it still says `seen`.
     ///
     /// # Errors

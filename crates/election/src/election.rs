@@ -69,9 +69,9 @@ pub enum Leadership {
 #[derive(Debug)]
 pub struct SharedLeaderElection<'t> {
     pub(crate) table: &'t HeartbeatTable,
-    line: View<LeaderLine>,
-    candidacies: View<AtomicU32>,
-    preempts: bool,
+    pub(crate) line: View<LeaderLine>,
+    pub(crate) candidacies: View<AtomicU32>,
+    pub(crate) preempts: bool,
 }
 
 impl<'t> SharedLeaderElection<'t> {

@@ -50,6 +50,8 @@ pub mod claiming;
 mod election;
 mod error;
 #[cfg(not(bumpless_loom))]
+mod observe;
+#[cfg(not(bumpless_loom))]
 mod place;
 pub mod seat;
 mod token;
@@ -59,4 +61,6 @@ mod waiting;
 #[cfg(not(bumpless_loom))]
 pub use election::{Leadership, Result, SharedLeaderElection};
 pub use error::ElectionError;
+#[cfg(not(bumpless_loom))]
+pub use observe::Standings;
 pub use token::{Fence, Leader, LeaderToken};

@@ -28,7 +28,8 @@ pub(crate) const CANDIDACIES: u64 = 128;
 /// The longest name of an election, in bytes.
 pub(crate) const NAME_MAX: usize = 64;
 
-const FORMAT: Format = Format {
+/// The file format of an election.
+pub(crate) const FORMAT: Format = Format {
     kind: *b"ELEC",
     version: 1,
     record_size: 4,

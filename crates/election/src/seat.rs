@@ -175,6 +175,23 @@ impl LeaderLine {
         Reign { seat, half_laps }
     }
 
+    /// As [`look`](Self::look), for people, also on a mapping that may only be read: a hand-over in between
+    /// may leave the term half a lap off.
+    #[must_use]
+    pub fn peek(&self) -> Reign {
+        // Relaxed, both: nothing is decided on them.
+        let half_laps = self.half_laps.load(Ordering::Relaxed);
+        let seat = Seat(self.seat.load(Ordering::Relaxed));
+        Reign { seat, half_laps }
+    }
+
+    /// Whether this is an election of that table, over or not.
+    #[must_use]
+    pub fn belongs_to(&self, table_id: u64) -> bool {
+        // Relaxed: written before the file had a name.
+        self.table_id.load(Ordering::Relaxed) == table_id
+    }
+
     /// Seats `to` in the next term, if all is still as `seen`. Cost: one locked CAS.
     #[must_use]
     pub fn hand_over(&self, seen: Reign, to: Candidate) -> bool {
@@ -233,8 +250,7 @@ impl LeaderLine {
     /// Whether this is an election of that table, and not over.
     #[must_use]
     pub fn is_of(&self, table_id: u64) -> bool {
-        // Relaxed: written before the file had a name.
-        self.table_id.load(Ordering::Relaxed) == table_id && !self.look().is_closed()
+        self.belongs_to(table_id) && !self.look().is_closed()
     }
 
     /// Makes half laps agree with the term that was found.

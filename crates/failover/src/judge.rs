@@ -15,7 +15,7 @@ use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
 
 /// How far ahead of the scan's epoch a beat may be: other watchdogs may have ticked since the scan
 /// began. Further ahead is damage, and no beat.
-const PLAUSIBLY_AHEAD_EPOCHS: u64 = 1_024;
+pub(crate) const PLAUSIBLY_AHEAD_EPOCHS: u64 = 1_024;
 
 /// What to do with an owner that is late but not proven gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

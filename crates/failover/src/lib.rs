@@ -9,6 +9,8 @@ mod acknowledge;
 pub mod judge;
 pub mod lease;
 #[cfg(not(bumpless_loom))]
+pub mod look;
+#[cfg(not(bumpless_loom))]
 mod report;
 #[cfg(not(bumpless_loom))]
 mod run;

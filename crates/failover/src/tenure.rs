@@ -96,7 +96,7 @@ impl FailoverWatchdog<'_> {
         }
     }
 
-    /// Says when the next tick is planned, for standbys.
+    /// Says when the next tick is planned, for standbys, and by what grace it judges, for observers.
     pub(crate) fn plan(&self, memory: &mut Memory, now_ns: u64, interval_ns: u64) {
         let observed_ns = memory
             .ticked_ns
@@ -107,11 +107,12 @@ impl FailoverWatchdog<'_> {
         } else {
             interval_ns
         };
-        // Relaxed: a number on its own.
-        self.table
-            .header()
-            .period_ns
-            .store(planned_ns, Ordering::Relaxed);
+        let header = self.table.header();
+        // Relaxed, both: numbers on their own.
+        header.period_ns.store(planned_ns, Ordering::Relaxed);
+        header
+            .grace_epochs
+            .store(self.grace_epochs.max(1), Ordering::Relaxed);
     }
 }
 

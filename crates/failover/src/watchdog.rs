@@ -73,7 +73,7 @@ const STALLED_NS: u64 = 50_000_000;
 #[derive(Debug)]
 pub struct FailoverWatchdog<'t> {
     pub(crate) table: &'t HeartbeatTable,
-    grace_epochs: u64,
+    pub(crate) grace_epochs: u64,
     on_silence: OnSilence,
     pub(crate) memory: Mutex<Memory>,
 }

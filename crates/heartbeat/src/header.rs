@@ -39,8 +39,10 @@ bumpless_substrate::shared_struct! {
         /// Rises whenever a death was recorded; tells the scan to look at verdict lines. Writer:
         /// whoever records one.
         80 => pub deaths_hint: AtomicU64,
+        /// The primary watchdog's grace, epochs; 0 = none said. For people. Writer: it.
+        88 => pub grace_epochs: AtomicU64,
         /// Zero.
-        88 => spare_watchdog: [AtomicU64; 5],
+        96 => spare_watchdog: [AtomicU64; 4],
         /// Line 3. Futex: rises by two at each registration; bit 0 = somebody sleeps on it. Writer:
         /// registrants; bit 0: sleepers, and cleared by the registrant that wakes them.
         128 => pub doorbell: AtomicU32,

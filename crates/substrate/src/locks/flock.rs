@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::LockState;
-use crate::region::{Access, RegionError, Site, open_or_make};
+use crate::region::{Access, RegionError, Site, Usage, open_or_make};
 
 /// The two files, each with a description of its own.
 #[derive(Debug)]
@@ -101,6 +101,11 @@ impl LockFiles {
         _slot: u32,
     ) -> Result<LockState, RegionError> {
         Ok(LockState::Unknown)
+    }
+
+    /// Nobody can be asked about such a lock without taking it.
+    pub(crate) fn usage(_site: &Site, _creation_id: u64) -> Usage {
+        Usage::Unknown
     }
 
     /// False when the lock is another's.

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use super::LockState;
-use crate::region::{Access, FileId, RegionError, Site};
+use crate::region::{Access, FileId, RegionError, Site, Usage};
 
 const REPLACEMENT_BYTE: u64 = 0;
 /// Offset of the attach byte from a region's base.
@@ -144,6 +144,25 @@ impl LockFiles {
         } else {
             LockState::Held
         })
+    }
+
+    /// Whether any process has a lock of a region; asked through a description that is opened to read.
+    pub(crate) fn usage(site: &Site, creation_id: u64) -> Usage {
+        let Ok((file, _)) = site.open(&site.sibling(".lock").0, false) else {
+            return Usage::Unknown;
+        };
+        let kind = libc::F_WRLCK;
+        match fcntl_lock(
+            file.as_fd(),
+            libc::F_OFD_GETLK,
+            kind,
+            base(creation_id),
+            SPAN,
+        ) {
+            Ok(libc::F_UNLCK) => Usage::Unused,
+            Ok(_) => Usage::InUse,
+            Err(_) => Usage::Unknown,
+        }
     }
 
     /// Locks a byte through the holding description if no other description forbids it.

@@ -279,21 +279,51 @@ pub(crate) fn remove(path: &Path) -> Result<(), RegionError> {
             Ok(_) | Err(RegionError::NotFound { .. }) => {}
             Err(e) => return Err(e),
         }
-        // The region first: see the contract of the lock file.
-        let mut names = vec![site.name().to_os_string(), site.sibling(".new").0];
-        names.extend(
-            LockFiles::SUFFIXES
-                .iter()
-                .map(|suffix| site.sibling(suffix).0),
-        );
-        for name in names {
-            match rustix::fs::unlinkat(site.folder(), &name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(e) => return Err(site.refused(&name, "delete the file", e)),
-            }
-        }
+        delete(&site)?;
         drop(replacing);
         Ok(Some(()))
     };
     until_settled(attempt, site.path())
+}
+
+pub(crate) fn remove_unused(path: &Path) -> Result<(), RegionError> {
+    let site = Site::of(path)?;
+    let attempt = || {
+        // Says first what lies there, if it is no region at all.
+        let creation_id = Region::inspect(site.path())?.creation_id;
+        let locks = LockFiles::open(&site, None)?;
+        let replacing = locks.replacing()?;
+        if !locks.is_current(&site)? || Region::inspect(site.path())?.creation_id != creation_id {
+            return Ok(None);
+        }
+        site.open(site.name(), true)?;
+        // Kept until the files are gone: who is about to attach then finds the path empty.
+        if !locks.exclude(creation_id)? {
+            return Err(RegionError::InUse {
+                path: site.path().into(),
+            });
+        }
+        delete(&site)?;
+        drop(replacing);
+        Ok(Some(()))
+    };
+    until_settled(attempt, site.path())
+}
+
+/// Deletes a region and what belongs to it, under the replacement lock.
+fn delete(site: &Site) -> Result<(), RegionError> {
+    // The region first: see the contract of the lock file.
+    let mut names = vec![site.name().to_os_string(), site.sibling(".new").0];
+    names.extend(
+        LockFiles::SUFFIXES
+            .iter()
+            .map(|suffix| site.sibling(suffix).0),
+    );
+    for name in names {
+        match rustix::fs::unlinkat(site.folder(), &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(site.refused(&name, "delete the file", e)),
+        }
+    }
+    Ok(())
 }

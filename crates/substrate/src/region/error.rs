@@ -240,6 +240,12 @@ pub enum RegionError {
         /// The lock file's path.
         path: PathBuf,
     },
+    /// A process has the region open for writing, so it is not deleted.
+    #[error("{path}: a process has it open")]
+    InUse {
+        /// The region's path.
+        path: PathBuf,
+    },
     /// A view reaches beyond the region.
     #[error("{path}: {len} B at offset {offset} lie outside of {region_len} B")]
     OutOfRange {

@@ -15,6 +15,7 @@ mod create;
 mod draft;
 mod error;
 mod folder;
+mod inspect;
 mod lockfile;
 mod mapping;
 mod place;
@@ -32,6 +33,7 @@ use crate::locks::SlotLocks;
 pub use self::error::RegionError;
 pub(crate) use self::error::errno;
 pub use self::folder::default_folder;
+pub use self::inspect::{Inspection, Usage};
 #[cfg(bumpless_portable)]
 pub(crate) use self::lockfile::open_or_make;
 pub(crate) use self::place::Place;
@@ -237,6 +239,17 @@ impl Region {
     /// not ours to delete; [`RegionError::ReplacementHeld`].
     pub fn remove(path: &Path) -> Result<(), RegionError> {
         create::remove(path)
+    }
+
+    /// As [`Region::remove`], but only a region that is there and that nobody has open for writing: while it
+    /// is deleted nobody can attach. Who has it open to look only keeps what is mapped.
+    ///
+    /// # Errors
+    /// [`RegionError::InUse`]; [`RegionError::NotFound`]; [`RegionError::LockFileMissing`]: without that
+    /// nothing proves that nobody has it; as [`Region::inspect`] for what is no region, and as
+    /// [`Region::remove`].
+    pub fn remove_unused(path: &Path) -> Result<(), RegionError> {
+        create::remove_unused(path)
     }
 
     /// The value at an offset from the start of the file, in bytes; the format's part begins at

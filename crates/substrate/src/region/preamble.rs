@@ -114,13 +114,18 @@ fn u64_at(image: &[u8; 64], at: usize) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// Checks a preamble as it was read from a file of `file_len` bytes; everything but the boot id.
-pub(crate) fn check(
-    path: &Path,
-    format: &Format,
-    file_len: u64,
-    image: &[u8; 64],
-) -> Result<Facts, RegionError> {
+/// What a preamble says, whatever the format is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stated {
+    pub(crate) kind: [u8; 4],
+    pub(crate) version: u32,
+    pub(crate) capacity: u32,
+    pub(crate) boot_id: [u64; 2],
+    pub(crate) creation_id: u64,
+}
+
+/// Checks what does not depend on the format: that it is a finished region of this byte order.
+pub(crate) fn stated(path: &Path, image: &[u8; 64]) -> Result<Stated, RegionError> {
     let path = || path.to_path_buf();
     let magic = u64_at(image, 0);
     if magic != MAGIC {
@@ -138,7 +143,38 @@ pub(crate) fn check(
             wanted: ENDIAN,
         });
     }
-    let kind = u32_at(image, 8).to_ne_bytes();
+    let ready = u32_at(image, 28);
+    if ready != READY {
+        return Err(RegionError::NotReady {
+            path: path(),
+            found: ready,
+            wanted: READY,
+        });
+    }
+    Ok(Stated {
+        kind: u32_at(image, 8).to_ne_bytes(),
+        version: u32_at(image, 12),
+        capacity: u32_at(image, 24),
+        boot_id: [u64_at(image, 40), u64_at(image, 48)],
+        creation_id: u64_at(image, 56),
+    })
+}
+
+/// Checks a preamble as it was read from a file of `file_len` bytes; everything but the boot id.
+pub(crate) fn check(
+    path: &Path,
+    format: &Format,
+    file_len: u64,
+    image: &[u8; 64],
+) -> Result<Facts, RegionError> {
+    let Stated {
+        kind,
+        version,
+        capacity,
+        boot_id,
+        creation_id,
+    } = stated(path, image)?;
+    let path = || path.to_path_buf();
     if kind != format.kind {
         return Err(RegionError::Kind {
             path: path(),
@@ -146,7 +182,6 @@ pub(crate) fn check(
             wanted: format.kind,
         });
     }
-    let version = u32_at(image, 12);
     if version != format.version {
         return Err(RegionError::Version {
             path: path(),
@@ -163,15 +198,6 @@ pub(crate) fn check(
             wanted,
         });
     }
-    let ready = u32_at(image, 28);
-    if ready != READY {
-        return Err(RegionError::NotReady {
-            path: path(),
-            found: ready,
-            wanted: READY,
-        });
-    }
-    let capacity = u32_at(image, 24);
     let wanted = region_len(&path(), format, capacity)?;
     let stated = u64_at(image, 32);
     if stated != wanted {
@@ -191,7 +217,7 @@ pub(crate) fn check(
     Ok(Facts {
         capacity,
         region_len: wanted,
-        boot_id: [u64_at(image, 40), u64_at(image, 48)],
-        creation_id: u64_at(image, 56),
+        boot_id,
+        creation_id,
     })
 }
