@@ -318,7 +318,7 @@ impl Pair {
     }
 
     /// The cycle is the plant's: a node that is down finds it where the other one is.
-    fn carry_along(&mut self) {
+    pub fn carry_along(&mut self) {
         for index in 0..2 {
             if self.sides[index].node.is_none() {
                 let there = self.sides[1 - index].ticks;

@@ -170,6 +170,7 @@ impl Model for Search {
             Step::Crash { node, has_saved } => {
                 pair.left.crashes -= 1;
                 pair.sides[node].crash(has_saved, setup.lacks);
+                pair.carry_along();
             }
             Step::Restart { node } => {
                 pair.left.restarts -= 1;

@@ -101,7 +101,7 @@ const STEADY: Setup = Setup {
         Outcome::TakeoverApplied,
         Outcome::Refused,
     ],
-    states_max: 40_000_000,
+    states_max: 60_000_000,
     lacks: None,
 };
 
@@ -199,6 +199,7 @@ pub const ALL: [Setup; 10] = [
     },
     Setup {
         name: "a pause",
+        ticks: 5,
         faults: Budget {
             pauses: 1,
             ..NOTHING
@@ -220,7 +221,7 @@ pub const ALL: [Setup; 10] = [
             ..NOTHING
         },
         wanted: LONG.wanted,
-        states_max: 12_000_000,
+        states_max: 6_000_000,
         ..STEADY
     },
 ];
