@@ -113,17 +113,17 @@ impl Pair {
             assert!(pair.is_redundant(), "a healthy pair rises: {pair:#?}");
             pair.fresh = [Vec::new(), Vec::new()];
         }
-        if let Start::Split { is_applied } = setup.start {
+        if let Start::Split { .. } | Start::Restarted = setup.start {
             for _ in 0..2 {
                 pair.fresh = [Vec::new(), Vec::new()];
                 pair.tick(0, &[], false, setup, &unnoted);
                 pair.send(0, Fate::Answered, &unnoted);
                 pair.tick(1, &[], false, setup, &unnoted);
             }
-            let output = if is_applied {
-                Fate::Unanswered
-            } else {
+            let output = if setup.start == (Start::Split { is_applied: false }) {
                 Fate::Lost
+            } else {
+                Fate::Unanswered
             };
             pair.send(1, output, &unnoted);
             pair.fresh = [Vec::new(), Vec::new()];
@@ -132,6 +132,10 @@ impl Pair {
                 both, [true; 2],
                 "a standby that hears nothing takes over: {pair:#?}"
             );
+        }
+        if setup.start == Start::Restarted {
+            pair.sides[1].crash(false, setup.lacks);
+            pair.sides[1].start();
         }
         pair
     }

@@ -23,6 +23,8 @@ pub enum Start {
         /// The plant has applied node 1's output too.
         is_applied: bool,
     },
+    /// Node 1 has then ended, before its next epoch was durable, and started anew.
+    Restarted,
 }
 
 /// So many times each may still happen.
@@ -221,7 +223,7 @@ pub const ALL: [Setup; 10] = [
             ..NOTHING
         },
         wanted: LONG.wanted,
-        states_max: 6_000_000,
+        states_max: 20_000_000,
         ..STEADY
     },
 ];
@@ -231,8 +233,13 @@ pub const WITHOUT: [(&str, Setup); 5] = [
     (
         "unique-ballots",
         Setup {
-            ticks: 5,
-            drift: 3,
+            start: Start::Restarted,
+            ticks: 4,
+            drift: 2,
+            faults: Budget {
+                delays: 1,
+                ..NOTHING
+            },
             ..SPLIT
         },
     ),
