@@ -1,5 +1,6 @@
-//! Every interleaving of a standby pair, searched with the shipped nodes: a program of this package that
-//! runs the configurations, and once more without each of the five repairs of the protocol.
+//! Every interleaving of a standby pair, searched with the shipped nodes: a package of its own, as no
+//! other check needs its search engine (`xtask/model`), runs the configurations, and once more without
+//! each of the five repairs of the protocol.
 //!
 //! `xtask/repairs.toml` tells how a repair is taken away: by edits in a copy of the tree, as planted bugs
 //! are, or, without edits, by the environment that the program itself builds. Without a repair the search
@@ -111,7 +112,7 @@ fn take_away(plot: &Plot, repair: &Repair) -> Result<()> {
 fn search(plot: &Plot, words: &[&str]) -> Result<Finished> {
     let binary = plot.build(&Suite {
         pass: Pass::Explore,
-        package: "xtask".to_owned(),
+        package: "standby-model".to_owned(),
         target: TARGET.to_owned(),
     })?;
     let mut command = Command::new(binary.path());

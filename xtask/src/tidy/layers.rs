@@ -3,7 +3,7 @@
 use super::{Finding, Tree};
 
 /// The table of `docs/architecture.md`.
-const LAYERS: [(&str, u8); 10] = [
+const LAYERS: [(&str, u8); 11] = [
     ("bumpless-substrate", 0),
     ("bumpless-heartbeat", 1),
     ("bumpless-failover", 2),
@@ -13,6 +13,7 @@ const LAYERS: [(&str, u8); 10] = [
     ("bumpless-sidecar", 4),
     ("bumpless", 5),
     ("bumpless-benches", 5),
+    ("standby-model", 5),
     ("xtask", 5),
 ];
 
