@@ -35,6 +35,12 @@ impl Signals {
         Ok(Self(asked))
     }
 
+    /// One that no signal sets.
+    #[cfg(test)]
+    pub fn never() -> Self {
+        Self(Arc::default())
+    }
+
     /// Whether a signal has asked for the end.
     #[must_use]
     pub fn asked(&self) -> bool {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bumpless_substrate::realtime;
 use clap::{Args, ValueEnum};
 
 use super::ways::Place;
@@ -34,6 +35,9 @@ pub struct PlantArguments {
     pub log: Option<PathBuf>,
 
     #[command(flatten)]
+    pub realtime: RealtimeArguments,
+
+    #[command(flatten)]
     pub pair: PairArguments,
 }
 
@@ -51,6 +55,34 @@ pub struct PairArguments {
     /// A key of at least 32 bytes: frames without its mark are dropped
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+}
+
+/// How the loop asks the kernel to be run.
+#[derive(Debug, Clone, Args)]
+pub struct RealtimeArguments {
+    /// Run with SCHED_FIFO and this priority
+    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(i32).range(1..=99))]
+    pub rt_priority: Option<i32>,
+
+    /// Keep all memory resident
+    #[arg(long)]
+    pub lock_memory: bool,
+}
+
+impl RealtimeArguments {
+    /// Asks. What is refused is said, and the loop of `role` runs without.
+    pub fn apply(&self, role: &str) {
+        if self.lock_memory
+            && let Err(errno) = realtime::lock_memory()
+        {
+            eprintln!("bumpless standby {role}: memory is not locked: {errno}");
+        }
+        if let Some(priority) = self.rt_priority
+            && let Err(errno) = realtime::use_fifo(priority)
+        {
+            eprintln!("bumpless standby {role}: no real-time priority {priority}: {errno}");
+        }
+    }
 }
 
 /// One node of a pair.
@@ -126,14 +158,6 @@ pub struct NodeArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub test_every: Option<Duration>,
 
-    /// Run with SCHED_FIFO and this priority
-    #[arg(long, value_name = "1-99", value_parser = clap::value_parser!(i32).range(1..=99))]
-    pub rt_priority: Option<i32>,
-
-    /// Keep all memory resident
-    #[arg(long)]
-    pub lock_memory: bool,
-
     /// A hardware watchdog to feed every cycle, for instance /dev/watchdog
     #[arg(long, value_name = "DEVICE")]
     pub watchdog: Option<PathBuf>,
@@ -141,6 +165,9 @@ pub struct NodeArguments {
     /// A line for each cycle: number, begin, lateness, duration, output
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub realtime: RealtimeArguments,
 
     #[command(flatten)]
     pub pair: PairArguments,

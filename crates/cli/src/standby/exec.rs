@@ -17,12 +17,20 @@ use std::rc::Rc;
 
 use bumpless_standby::checkpoint::{Checkpoint, CheckpointError, Controller};
 use bumpless_substrate::guard::spawn_guarded;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::controller::Reading;
 use super::error::StandbyError;
+use crate::signals::{INTERRUPTED, Signals};
 
 /// The longest state; unit: bytes.
 const STATE_LEN_MAX: usize = 4096;
+/// While a program does not answer, the node looks this often whether it shall end.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// The user's program, and the state after its last answer.
 #[derive(Debug, Clone)]
@@ -37,11 +45,12 @@ struct Program {
     name: String,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
+    signals: Signals,
 }
 
 impl Exec {
-    /// Starts the program.
-    pub fn start(words: &[String]) -> Result<Self, StandbyError> {
+    /// Starts the program. A node that is asked to end while the program does not answer ends at once.
+    pub fn start(words: &[String], signals: Signals) -> Result<Self, StandbyError> {
         let [name, arguments @ ..] = words else {
             return Err(StandbyError::NoProgram);
         };
@@ -57,6 +66,7 @@ impl Exec {
                 name: name.clone(),
                 stdin,
                 stdout: BufReader::new(stdout),
+                signals,
             })),
             state: "-".to_owned(),
             output: 0.0,
@@ -66,25 +76,49 @@ impl Exec {
 
 impl Program {
     fn ask(&mut self, reading: &Reading, state: &str) -> Result<(f64, String), StandbyError> {
+        let name = self.name.clone();
         let failed = |doing, error| StandbyError::Program {
             doing,
-            name: self.name.clone(),
+            name: name.clone(),
             error,
         };
         let question = format!("{} {} {state}\n", reading.cycle, reading.measured);
         self.stdin
             .write_all(question.as_bytes())
             .map_err(|error| failed("ask", error))?;
-        let mut answer = String::new();
-        // One byte more than allowed, so that too long is seen.
-        let limit = (STATE_LEN_MAX + 64) as u64;
-        std::io::Read::take(&mut self.stdout, limit)
-            .read_line(&mut answer)
-            .map_err(|error| failed("hear", error))?;
+        let mut answer = Vec::new();
+        while answer.last() != Some(&b'\n') && answer.len() < STATE_LEN_MAX + 64 {
+            let part = self.hear().map_err(|error| failed("hear", error))?;
+            if part.is_empty() {
+                break;
+            }
+            answer.extend_from_slice(&part);
+        }
+        let answer = String::from_utf8_lossy(&answer);
         parse(&answer).ok_or_else(|| StandbyError::Answer {
-            name: self.name.clone(),
+            name: name.clone(),
             found: answer.chars().take(60).collect(),
         })
+    }
+
+    /// What came, up to and with the line's end; nothing when the program closed its output.
+    fn hear(&mut self) -> std::io::Result<Vec<u8>> {
+        while self.stdout.buffer().is_empty() {
+            let output = PollFd::new(self.stdout.get_ref(), PollFlags::IN);
+            match poll(&mut [output], Some(&LOOK)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+            if self.signals.asked() {
+                std::process::exit(i32::from(INTERRUPTED));
+            }
+        }
+        let come = self.stdout.fill_buf()?;
+        let line = come.split_inclusive(|byte| *byte == b'\n').next();
+        let part = line.unwrap_or_default().to_vec();
+        self.stdout.consume(part.len());
+        Ok(part)
     }
 }
 
@@ -181,11 +215,15 @@ mod tests {
         }
     }
 
+    fn start(words: &[String]) -> Exec {
+        Exec::start(words, Signals::never()).expect("sh starts")
+    }
+
     #[test]
     fn a_program_that_keeps_its_state_in_the_line_can_be_continued_by_another_one() {
         let script = "while read c m s; do [ $s = - ] && s=0; s=$((s + 2)); echo $s.5 $s; done";
         let words = ["sh", "-c", script].map(str::to_owned);
-        let mut one = Exec::start(&words).expect("sh starts");
+        let mut one = start(&words);
         let reading = Reading {
             cycle: 1,
             measured: 0.0,
@@ -194,7 +232,7 @@ mod tests {
         one.step(&reading);
         let mut bytes = vec![];
         one.encode(&mut bytes);
-        let mut other = Exec::start(&words).expect("sh starts");
+        let mut other = start(&words);
         other = other.decode(&bytes).expect("a state");
         other.step(&reading);
         assert_eq!((other.output(), other.state.as_str()), (6.5, "6"));

@@ -7,7 +7,6 @@ use bumpless_standby::drive::{Background, NodeDriver, Pace, WatchdogDevice};
 use bumpless_standby::persist::FileStore;
 use bumpless_standby::tag::{Lateness, TagWriter};
 use bumpless_standby::{Node, NodeId};
-use bumpless_substrate::realtime;
 use bumpless_substrate::region::Access;
 
 use super::args::{BuiltIn, GrantedBy, NodeArguments};
@@ -25,21 +24,28 @@ const PROGRAM: u64 = 1;
 
 /// Runs until a signal asks for the end.
 pub fn run(arguments: &NodeArguments) -> Result<(), StandbyError> {
-    match (&arguments.exec, arguments.controller) {
-        (Some(words), _) => run_with(arguments, Exec::start(&words.0)?),
-        (None, BuiltIn::Integrator) => run_with(arguments, Integrator::new()),
-        (None, BuiltIn::Pid) => run_with(arguments, Pid::new()),
-    }
-}
-
-fn run_with<C>(arguments: &NodeArguments, controller: C) -> Result<(), StandbyError>
-where
-    C: Controller<Input = Reading, Output = f64>,
-{
     let signals = Signals::install().map_err(|error| StandbyError::System {
         doing: "catch SIGTERM",
         error,
     })?;
+    match (&arguments.exec, arguments.controller) {
+        (Some(words), _) => {
+            let controller = Exec::start(&words.0, signals.clone())?;
+            run_with(arguments, &signals, controller)
+        }
+        (None, BuiltIn::Integrator) => run_with(arguments, &signals, Integrator::new()),
+        (None, BuiltIn::Pid) => run_with(arguments, &signals, Pid::new()),
+    }
+}
+
+fn run_with<C>(
+    arguments: &NodeArguments,
+    signals: &Signals,
+    controller: C,
+) -> Result<(), StandbyError>
+where
+    C: Controller<Input = Reading, Output = f64>,
+{
     let incarnation = ways::incarnation()?;
     let node = Node::new(config(arguments), incarnation, controller)?;
     let key = ways::key(arguments.pair.key.as_deref())?;
@@ -66,7 +72,7 @@ where
         }
     };
     let mut driver = NodeDriver::new(node, partner, actuator, authority);
-    prepare(arguments);
+    arguments.realtime.apply("node");
 
     let period_ns = ways::ns(arguments.pair.period);
     // The two nodes tick half a cycle apart: what one says is half a cycle old when the other ticks.
@@ -125,18 +131,4 @@ fn config(arguments: &NodeArguments) -> Config {
         Some(words) => PROGRAM << 32 | u64::from(crc32c::crc32c(words.0.join("\0").as_bytes())),
     };
     config
-}
-
-/// What is refused is said, and the loop runs without.
-fn prepare(arguments: &NodeArguments) {
-    if arguments.lock_memory
-        && let Err(errno) = realtime::lock_memory()
-    {
-        eprintln!("bumpless standby node: memory is not locked: {errno}");
-    }
-    if let Some(priority) = arguments.rt_priority
-        && let Err(errno) = realtime::use_fifo(priority)
-    {
-        eprintln!("bumpless standby node: no real-time priority {priority}: {errno}");
-    }
 }

@@ -51,6 +51,8 @@ fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), Standby
     let mut log = Log::create(arguments.log.as_deref())?;
     let mut driver = PlantDriver::new(actuator, server, store, arguments.pair.cluster);
 
+    arguments.realtime.apply("plant");
+
     let period_ns = ways::ns(arguments.pair.period);
     let mut pace = Pace::new((period_ns / LOOKS_PER_CYCLE).max(1), 0);
     let (mut measured, mut last_cycle) = (0.0, 0);

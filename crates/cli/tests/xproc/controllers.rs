@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::process::Signal;
+
 use crate::pair::Pair;
 use crate::scene::Scene;
 use crate::setup::{Setup, words};
@@ -38,7 +40,9 @@ pub fn primary_whose_controller_hangs_is_replaced(scene: &Scene) {
     pair.await_event(standby, "cause: Takeover");
     pair.await_cycles(standby, LASTS);
     assert!(pair.is_running(primary), "it waits for its controller");
-    pair.kill(primary);
+    // One request is enough, also for a node that waits for its controller.
+    pair.signal(primary, "end", Signal::TERM);
+    pair.await_ended(primary);
     let (figures, _) = pair.report();
     scene.note(&summary(&figures));
 }

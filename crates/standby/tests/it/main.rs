@@ -3,6 +3,7 @@
 mod actuator;
 mod actuator_random;
 mod authority;
+mod device;
 mod frame;
 mod frame_random;
 mod golden;

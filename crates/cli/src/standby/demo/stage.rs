@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::guard::spawn_guarded;
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 
+use super::folder::PrivateFolder;
 use super::plan::{LinkKind, Plan};
 use super::record::{Settings, last_cycle, node_file};
 use crate::signals::Signals;
@@ -39,7 +39,7 @@ pub struct Stage {
     deeds: File,
     signals: Signals,
     /// Dropped last: the others have files in it.
-    folder: TempDir,
+    folder: PrivateFolder,
 }
 
 impl Stage {
@@ -50,7 +50,7 @@ impl Stage {
         has_proxy: bool,
         signals: Signals,
     ) -> Result<Self, StandbyError> {
-        let folder = private_folder()?;
+        let folder = PrivateFolder::make()?;
         let path = |name: &str| folder.path().join(name);
         let text = serde_json::to_string(&settings).unwrap_or_default();
         let written = std::fs::write(path("run.json"), text);
@@ -351,16 +351,4 @@ fn pair(command: &mut Command, settings: &Settings) {
 
 fn create(path: &Path) -> Result<File, StandbyError> {
     File::create(path).map_err(StandbyError::file("create", path))
-}
-
-fn private_folder() -> Result<TempDir, StandbyError> {
-    let memory = Path::new("/dev/shm");
-    let parent = match memory.is_dir() {
-        true => memory.to_owned(),
-        false => std::env::temp_dir(),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("bumpless-demo-");
-    let folder = builder.tempdir_in(&parent);
-    folder.map_err(StandbyError::file("make a folder in", &parent))
 }
