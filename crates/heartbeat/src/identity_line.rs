@@ -105,6 +105,19 @@ impl Label {
         Ok(Self(words))
     }
 
+    /// The bytes, padded with NUL, as words in the byte order of the machine: how it lies in shared memory.
+    #[must_use]
+    pub const fn to_words(self) -> [u64; LABEL_WORDS] {
+        self.0
+    }
+
+    /// As [`to_words`](Self::to_words) gave it, or any other words: what is no text shows as U+FFFD, and
+    /// what is behind a NUL does not show.
+    #[must_use]
+    pub const fn from_words(words: [u64; LABEL_WORDS]) -> Self {
+        Self(words)
+    }
+
     fn text(&self) -> String {
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let len = bytes

@@ -1,0 +1,385 @@
+//! [`ObservationRing`]: observations, in the heap or in a file.
+//!
+//! Contract: a push never waits and never lies about its outcome. One consumer at a time, whoever it is:
+//! within a process a lock that is only tried, between processes a lock of the file, which the kernel drops
+//! with its holder. (In the portable tier files have no such lock; there the caller sees to it.)
+
+use core::cell::Cell;
+use core::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use bumpless_substrate::fork_guard::ForkGuard;
+use bumpless_substrate::futex;
+use bumpless_substrate::layout::Shared;
+use bumpless_substrate::region::{Access, Format, Region};
+
+use super::cursor::{Cursor, Vigil};
+use super::doorbell::{self, Doorbell};
+use super::lines::{Lines, RingCounts};
+use super::protocol::{Drained, Mode, PATIENCE_NS, Ring};
+use super::reader::ObservationReader;
+use super::shared::{PLACES, SharedRing};
+use super::slot::ObservationSlot;
+use crate::error::SidecarError;
+use crate::observation::{OBSERVATION_WORDS, Observation};
+
+/// The most observations that a ring holds.
+const CAPACITY_MAX: u32 = 1 << 20;
+
+/// The file format of a ring of observations.
+pub const OBSERVATIONS: Format = Format {
+    kind: *b"OBSR",
+    version: 1,
+    record_size: size_of::<ObservationSlot>() as u32,
+    max_capacity: CAPACITY_MAX,
+    region_len: |capacity| PLACES + u64::from(capacity) * size_of::<ObservationSlot>() as u64,
+    // What was observed before the machine was started again was observed.
+    revived: |_| (),
+};
+
+/// Of the operations of an instance one in so many is timed.
+const SAMPLE_PERIOD: u64 = 64;
+
+/// The slot lock of a ring's file that its consumer holds.
+const CONSUMER_LOCK: u32 = 0;
+
+/// Observations from many threads, or processes, for one consumer.
+///
+/// ```
+/// use bumpless_sidecar::{Observation, ObservationRing};
+///
+/// let ring = ObservationRing::with_capacity(2);
+/// for op_kind in 0..3 {
+///     let is_taken = ring.push(Observation { op_kind, ..Observation::default() });
+///     assert_eq!(is_taken, op_kind < 2);
+/// }
+/// let now_ns = bumpless_substrate::clock::monotonic_ns();
+/// let mut kinds = Vec::new();
+/// let drained = ring.drain(now_ns, &mut |seen| kinds.push(seen.op_kind));
+/// assert_eq!((drained.taken, drained.skipped, kinds), (2, 0, vec![0, 1]));
+/// let counts = ring.counts();
+/// assert_eq!((counts.pushed, counts.dropped, counts.delivered(), counts.pending), (2, 1, 2, 0));
+/// ```
+#[derive(Debug)]
+pub struct ObservationRing {
+    memory: Memory,
+    /// The process that made or opened it.
+    opened_by: u32,
+    guard: ForkGuard,
+    consumer: Mutex<Consumer>,
+    /// Rung beside the file's own.
+    bell: Mutex<Option<Arc<Doorbell>>>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Heap {
+        lines: Box<Lines>,
+        slots: Box<[ObservationSlot]>,
+    },
+    File(SharedRing<ObservationSlot>),
+}
+
+#[derive(Debug, Default)]
+struct Consumer {
+    vigil: Vigil,
+    /// Of a flight recorder.
+    cursor: Cursor,
+    holds_lock: bool,
+}
+
+thread_local! {
+    /// This thread's number, and the process in which it was asked for: `pid:32 | tid:32`.
+    static PRODUCER: Cell<u64> = const { Cell::new(0) };
+}
+
+impl ObservationRing {
+    /// A lossless ring in the heap, of at least `capacity` observations: a power of two of them, at most
+    /// 2^20. 32 B each.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, CAPACITY_MAX as usize).next_power_of_two();
+        Self::new(Memory::Heap {
+            lines: Box::new(Lines::zeroed()),
+            slots: (0..capacity).map(|_| Shared::zeroed()).collect(),
+        })
+    }
+
+    /// A lossless ring in a file: any process pushes, one drains, and it outlives them all. Makes it, or
+    /// attaches to the one that is there.
+    ///
+    /// # Errors
+    /// [`SidecarError::Capacity`] unless it is a power of two, at most 2^20; [`SidecarError::Mode`] when a
+    /// flight recorder is there; [`SidecarError::Region`].
+    pub fn create_in_region(
+        path: impl AsRef<Path>,
+        capacity: u32,
+        access: Access,
+    ) -> Result<Self, SidecarError> {
+        Self::create(path.as_ref(), Mode::Lossless, capacity, access)
+    }
+
+    /// A flight recorder in a file: keeps the last `capacity` observations. [`drain`](Self::drain) reads them
+    /// and takes nothing away.
+    ///
+    /// # Errors
+    /// As [`create_in_region`](Self::create_in_region); [`SidecarError::Mode`] when a lossless ring is there.
+    pub fn create_flight_recorder(
+        path: impl AsRef<Path>,
+        capacity: u32,
+        access: Access,
+    ) -> Result<Self, SidecarError> {
+        Self::create(path.as_ref(), Mode::FlightRecorder, capacity, access)
+    }
+
+    fn create(
+        path: &Path,
+        mode: Mode,
+        capacity: u32,
+        access: Access,
+    ) -> Result<Self, SidecarError> {
+        let shared = SharedRing::create(path, &OBSERVATIONS, mode, capacity, access)?;
+        Ok(Self::new(Memory::File(shared)))
+    }
+
+    /// Attaches to a ring in a file.
+    ///
+    /// # Errors
+    /// [`SidecarError::Region`], [`SidecarError::Capacity`], [`SidecarError::Mode`] for what is no such ring.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SidecarError> {
+        let shared = SharedRing::attach(path.as_ref(), &OBSERVATIONS)?;
+        Ok(Self::new(Memory::File(shared)))
+    }
+
+    /// Maps a ring's file for reading only: to look at the last observations, drained or not, unnoticed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<ObservationReader, SidecarError> {
+        let shared = SharedRing::observe(path.as_ref(), &OBSERVATIONS)?;
+        Ok(ObservationReader::new(shared))
+    }
+
+    fn new(memory: Memory) -> Self {
+        Self {
+            memory,
+            opened_by: std::process::id(),
+            guard: ForkGuard::new(),
+            consumer: Mutex::default(),
+            bell: Mutex::default(),
+        }
+    }
+
+    #[inline]
+    fn ring(&self) -> Ring<'_, OBSERVATION_WORDS, ObservationSlot> {
+        match &self.memory {
+            Memory::Heap { lines, slots } => Ring::new(lines, slots),
+            Memory::File(shared) => shared.ring(),
+        }
+    }
+
+    /// How it treats its oldest records.
+    #[must_use]
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        match &self.memory {
+            Memory::Heap { .. } => Mode::Lossless,
+            Memory::File(shared) => shared.mode,
+        }
+    }
+
+    /// Whether this is a ring in the heap that a fork child has inherited: a copy, which nobody drains. It
+    /// takes nothing and delivers nothing.
+    #[must_use]
+    #[inline]
+    pub fn is_inherited(&self) -> bool {
+        matches!(self.memory, Memory::Heap { .. }) && self.guard.is_forked()
+    }
+
+    /// Puts an observation into the ring; false when it was dropped and counted, or, uncounted, when the ring
+    /// [is inherited](Self::is_inherited). Cost: one locked instruction, and about a nanosecond; a system
+    /// call if the consumer sleeps.
+    #[inline]
+    pub fn push(&self, observation: Observation) -> bool {
+        if self.is_inherited() {
+            return false;
+        }
+        let words = observation.to_words();
+        self.ring().push(self.mode(), &words, || self.wake())
+    }
+
+    #[cold]
+    fn wake(&self) {
+        if let Memory::File(shared) = &self.memory {
+            doorbell::ring(&shared.lines[0].doorbell);
+        }
+        let bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bell) = &*bell {
+            bell.ring();
+        }
+    }
+
+    /// The number of the calling thread in the kernel, for [`Observation::producer_id`]. Cost: a load; in a
+    /// fork child that pushes into its parent's file, a system call.
+    #[must_use]
+    #[inline]
+    pub fn producer_id(&self) -> u32 {
+        let known = PRODUCER.get();
+        if (known >> 32) as u32 == self.opened_by && !self.guard.is_forked() {
+            known as u32
+        } else {
+            self.ask_producer_id()
+        }
+    }
+
+    #[cold]
+    fn ask_producer_id(&self) -> u32 {
+        let tid = rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs();
+        if !self.guard.is_forked() {
+            PRODUCER.set(u64::from(self.opened_by) << 32 | u64::from(tid));
+        }
+        tid
+    }
+
+    /// Whether the next operation is one of those to be timed: one in 64, more or less.
+    #[must_use]
+    #[inline]
+    pub fn sample_due(&self) -> bool {
+        self.ring().reserved().is_multiple_of(SAMPLE_PERIOD)
+    }
+
+    /// Delivers what is there, at most as many observations as fit. Time is an argument: a record that its
+    /// producer has not finished is waited for, over several calls, for [`PATIENCE_NS`]; then it is skipped.
+    ///
+    /// Each observation is delivered once, also when the delivery panics; after the death of a consumer in
+    /// another process up to 33 are delivered again.
+    pub fn drain(&self, now_ns: u64, deliver: &mut dyn FnMut(Observation)) -> Drained {
+        let mut consumer = match self.consumer.try_lock() {
+            Ok(consumer) => consumer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return ELSEWHERE,
+        };
+        if self.is_inherited() || !self.may_consume(&mut consumer) {
+            return ELSEWHERE;
+        }
+        let mut deliver = |words| deliver(Observation::from_words(words));
+        match self.mode() {
+            Mode::Lossless => self.ring().drain(&mut consumer.vigil, now_ns, &mut deliver),
+            Mode::FlightRecorder => self.follow(&mut consumer.cursor, now_ns, &mut deliver),
+        }
+    }
+
+    /// Whether no other process drains the ring's file.
+    fn may_consume(&self, consumer: &mut Consumer) -> bool {
+        let Memory::File(shared) = &self.memory else {
+            return true;
+        };
+        if shared.mode == Mode::Lossless && !consumer.holds_lock {
+            let locks = shared.region().locks();
+            consumer.holds_lock =
+                locks.is_some_and(|locks| locks.try_lock(CONSUMER_LOCK).unwrap_or(false));
+            return consumer.holds_lock;
+        }
+        // A fork child has its parent's lock, and is not its parent.
+        shared.mode == Mode::FlightRecorder || !self.guard.is_forked()
+    }
+
+    fn follow(
+        &self,
+        cursor: &mut Cursor,
+        now_ns: u64,
+        deliver: &mut dyn FnMut([u64; OBSERVATION_WORDS]),
+    ) -> Drained {
+        let ring = self.ring();
+        let before = *cursor;
+        for _ in 0..ring.capacity() {
+            let Some((_, words)) = ring.read(cursor, now_ns, PATIENCE_NS) else {
+                break;
+            };
+            deliver(words);
+        }
+        Drained {
+            taken: cursor.delivered - before.delivered,
+            skipped: cursor.skipped - before.skipped,
+            overtaken: cursor.overtaken - before.overtaken,
+            is_elsewhere: false,
+        }
+    }
+
+    /// Has every push into a sleeping ring ring this bell, in this process. One bell may serve many rings.
+    pub fn set_doorbell(&self, bell: Arc<Doorbell>) {
+        *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
+    }
+
+    /// For the consumer, when it has found nothing: the next push is to ring the bell. False when something
+    /// has come, or somebody else drains.
+    #[must_use]
+    pub fn fall_asleep(&self) -> bool {
+        let Ok(consumer) = self.consumer.try_lock() else {
+            return false;
+        };
+        match self.mode() {
+            Mode::Lossless => self.ring().fall_asleep(),
+            Mode::FlightRecorder => self.ring().fall_asleep_at(&consumer.cursor),
+        }
+    }
+
+    /// For a consumer of this ring alone: sleeps until something is there, or for `timeout`; may return
+    /// earlier for no reason. Pushes of other processes wake it if the ring is in a file.
+    pub fn wait(&self, timeout: Duration) {
+        match &self.memory {
+            Memory::File(shared) => {
+                let word = &shared.lines[0].doorbell;
+                let value = doorbell::value(word);
+                if self.fall_asleep() {
+                    // Whatever ended it, the caller looks again.
+                    let _ = futex::wait(word, value, Some(timeout));
+                }
+            }
+            Memory::Heap { .. } => {
+                let bell = Arc::clone(
+                    self.bell
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .get_or_insert_default(),
+                );
+                let value = bell.value();
+                if self.fall_asleep() {
+                    bell.wait(value, timeout);
+                }
+            }
+        }
+    }
+
+    /// What was pushed, dropped, delivered and skipped: exact.
+    #[must_use]
+    pub fn counts(&self) -> RingCounts {
+        self.ring().counts(self.mode())
+    }
+
+    /// How many observations fit.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.ring().capacity()
+    }
+
+    /// The ring's file, if it has one.
+    #[must_use]
+    pub fn region(&self) -> Option<&Region> {
+        match &self.memory {
+            Memory::Heap { .. } => None,
+            Memory::File(shared) => Some(shared.region()),
+        }
+    }
+}
+
+const ELSEWHERE: Drained = Drained {
+    taken: 0,
+    skipped: 0,
+    overtaken: 0,
+    is_elsewhere: true,
+};

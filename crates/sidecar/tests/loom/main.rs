@@ -1,0 +1,2 @@
+//! Models of the ring.
+#![cfg(bumpless_loom)]
