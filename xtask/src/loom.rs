@@ -17,6 +17,9 @@ use crate::{Outcome, cargo};
 /// The name of the test target that holds a package's models.
 pub const TARGET: &str = "loom";
 
+/// Where models are built, also those with planted bugs: their dependencies are the same.
+pub const TARGET_FOLDER: &str = "target/loom";
+
 /// How many preemptions a model explores; one that can afford more says so itself, in its builder.
 pub const MAX_PREEMPTIONS: &str = "2";
 
@@ -51,11 +54,7 @@ fn pass(workspace: &Workspace, pass: Pass) -> Result<u32> {
     for package in packages {
         command.args(["-p", &package.name]);
     }
-    let folder = match pass {
-        Pass::Plain => "target/loom",
-        Pass::Rmw => "target/loom-rmw",
-    };
-    set_up(&mut command, pass, &workspace.root.join(folder));
+    set_up(&mut command, pass, &workspace.root.join(TARGET_FOLDER));
     let finished = steps::run(Child::new(command, PART_LIMIT))?;
     let count = Count::of(&finished.stdout);
     finished.require(&format!("{pass:?} pass: {} models passed", count.passed))?;
@@ -63,14 +62,19 @@ fn pass(workspace: &Workspace, pass: Pass) -> Result<u32> {
     Ok(count.require_none_ignored()?.passed)
 }
 
-/// Sets the model cfg and the profile, and a target folder of its own: another cfg is another build.
+/// Sets the model cfg and the profile, and a target folder of its own: another cfg is another build. Both
+/// passes are one build.
 pub fn set_up(command: &mut Command, pass: Pass, target: &Path) {
-    let flags = match pass {
-        Pass::Plain => "--cfg bumpless_loom",
-        Pass::Rmw => "--cfg bumpless_loom --cfg bumpless_loom_rmw",
-    };
     command.args(["--profile", "model"]);
-    command.env("RUSTFLAGS", flags);
+    command.env("RUSTFLAGS", "--cfg bumpless_loom");
     command.env("CARGO_TARGET_DIR", target);
+    set_up_run(command, pass);
+}
+
+/// Sets what a model reads when it runs.
+pub fn set_up_run(command: &mut Command, pass: Pass) {
     command.env("LOOM_MAX_PREEMPTIONS", MAX_PREEMPTIONS);
+    if pass == Pass::Rmw {
+        command.env("BUMPLESS_LOOM_RMW", "1");
+    }
 }

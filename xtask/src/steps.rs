@@ -48,7 +48,7 @@ pub fn lint(workspace: &Workspace) -> Outcome {
         loom::set_up(
             &mut command,
             loom::Pass::Plain,
-            &workspace.root.join("target/loom"),
+            &workspace.root.join(loom::TARGET_FOLDER),
         );
         command.args(["--", "-D", "warnings"]);
         run(Child::new(command, PART_LIMIT))?.require("cargo clippy under the model cfg")?;

@@ -2,7 +2,7 @@
 //!
 //! Contract: outside of models these are the standard library's types, unchanged, so that they have
 //! the layout that the mapped file needs. Under `--cfg bumpless_loom` they are loom's, with the same
-//! methods. Under `--cfg bumpless_loom_rmw` in addition every load is a `fetch_add(0)` and every
+//! methods. With `BUMPLESS_LOOM_RMW` in the environment every load is a `fetch_add(0)` and every
 //! store a `swap`: loom's partial-order reduction keeps one last access per object and can thus hide
 //! a race between a plain load and a later CAS of another thread; a second pass in which all accesses
 //! are read-modify-writes explores these interleavings (and no stale reads, which the first pass does).
@@ -19,7 +19,7 @@ pub use core::hint::spin_loop;
 pub use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, fence};
 
 #[cfg(bumpless_loom)]
-pub use self::model::{AtomicU16, AtomicU32, AtomicU64, die_before_change};
+pub use self::model::{AtomicU16, AtomicU32, AtomicU64, die_before_change, is_rmw_pass};
 #[cfg(bumpless_loom)]
 pub use loom::hint::spin_loop;
 #[cfg(bumpless_loom)]

@@ -1,8 +1,8 @@
 //! The copy of the tree in which bugs are planted, and the test binaries built from it.
 //!
-//! Only files that differ are written, so that what an earlier run compiled stays valid. Each pass
-//! has a target folder of its own; builds are incremental and without debug
-//! information.
+//! Only files that differ are written, so that what an earlier run compiled stays valid. Builds are
+//! incremental and without debug information; ordinary tests have a target folder of their own, models
+//! share the one of the tree.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -57,6 +57,8 @@ impl fmt::Display for Suite {
 #[derive(Debug)]
 pub struct Plot {
     folder: PathBuf,
+    /// Where the models of the tree itself are built: what they depend on is already there.
+    models: PathBuf,
 }
 
 /// A file with a mistake in it; put right again when dropped.
@@ -71,6 +73,7 @@ pub struct Planted {
 pub struct Binary {
     path: PathBuf,
     package: PathBuf,
+    pass: Pass,
 }
 
 /// How a test ended.
@@ -119,6 +122,7 @@ impl Plot {
         }
         Ok(Self {
             folder: folder.to_owned(),
+            models: root.join(loom::TARGET_FOLDER),
         })
     }
 
@@ -158,7 +162,12 @@ impl Plot {
             if let (true, Some(path), Some(package)) =
                 (artifact.profile.test, artifact.executable, package)
             {
-                return Ok(Binary { path, package });
+                let pass = suite.pass;
+                return Ok(Binary {
+                    path,
+                    package,
+                    pass,
+                });
             }
         }
         bail!("cargo named no test binary for {suite}");
@@ -176,12 +185,8 @@ impl Plot {
             Pass::Test => {
                 command.env("CARGO_TARGET_DIR", self.folder.join("test"));
             }
-            Pass::Loom => {
-                loom::set_up(&mut command, loom::Pass::Plain, &self.folder.join("loom"));
-            }
-            Pass::LoomRmw => {
-                loom::set_up(&mut command, loom::Pass::Rmw, &self.folder.join("loom-rmw"));
-            }
+            Pass::Loom => loom::set_up(&mut command, loom::Pass::Plain, &self.models),
+            Pass::LoomRmw => loom::set_up(&mut command, loom::Pass::Rmw, &self.models),
             Pass::Explore => model::set_up(&mut command, &self.folder.join("explore")),
         }
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
@@ -215,7 +220,11 @@ impl Binary {
         command
             .current_dir(&self.package)
             .env("CARGO_MANIFEST_DIR", &self.package);
-        command.env("LOOM_MAX_PREEMPTIONS", loom::MAX_PREEMPTIONS);
+        match self.pass {
+            Pass::Loom => loom::set_up_run(&mut command, loom::Pass::Plain),
+            Pass::LoomRmw => loom::set_up_run(&mut command, loom::Pass::Rmw),
+            Pass::Test | Pass::Explore => {}
+        }
         let finished = Child::new(command, limit).run()?;
         let ran = finished.stdout.iter().any(|line| line == "running 1 test");
         Ok(match finished.status {

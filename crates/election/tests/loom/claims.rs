@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bumpless_election::candidacy::{stand, withdraw};
 use bumpless_election::claiming::Refusal;
 use bumpless_election::seat::Candidate;
-use bumpless_substrate::sync::die_before_change;
+use bumpless_substrate::sync::{die_before_change, is_rmw_pass};
 use loom::thread;
 
 use crate::cells::C;
@@ -116,14 +116,16 @@ fn who_withdraws_while_it_is_appointed_is_replaced_by_the_next_who_looks() {
 }
 
 /// The second pass adds one, which is two in both.
-const SWITCHES: usize = if cfg!(bumpless_loom_rmw) { 1 } else { 2 };
+fn switches() -> usize {
+    if is_rmw_pass() { 1 } else { 2 }
+}
 
 #[test]
 fn wherever_a_claimer_dies_somebody_else_leads_in_a_term_of_its_own() {
     let wanted = [DIED, "it lived", "it had led", "it had not led"];
     check_each_death(
         "claims, dying claimer",
-        SWITCHES,
+        switches(),
         &wanted,
         |outcomes, change| {
             // Before the end of half a lap, so that half laps are one of the changes.

@@ -6,6 +6,7 @@
 use core::cell::Cell;
 use core::sync::atomic::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
 
 loom::thread_local! {
     /// How many changes this thread still makes before it dies; `None`: it lives on.
@@ -39,8 +40,14 @@ fn change() {
     CHANGES_LEFT.with(|cell| cell.set(left.map(|left| left - 1)));
 }
 
+/// Whether this run is the second pass, in which loads and stores are read-modify-writes: the environment
+/// has `BUMPLESS_LOOM_RMW`. Not a cfg, as both passes are one build.
+pub fn is_rmw_pass() -> bool {
+    static IS_RMW_PASS: OnceLock<bool> = OnceLock::new();
+    *IS_RMW_PASS.get_or_init(|| std::env::var_os("BUMPLESS_LOOM_RMW").is_some())
+}
+
 /// A load's ordering as that of the read-modify-write which stands for it.
-#[cfg(bumpless_loom_rmw)]
 fn as_rmw(order: Ordering) -> Ordering {
     match order {
         Ordering::Relaxed | Ordering::Acquire | Ordering::Release => order,
@@ -63,19 +70,20 @@ macro_rules! model_atomic {
 
             /// As std's.
             pub fn load(&self, order: Ordering) -> $int {
-                #[cfg(bumpless_loom_rmw)]
-                return self.0.fetch_add(0, as_rmw(order));
-                #[cfg(not(bumpless_loom_rmw))]
-                self.0.load(order)
+                match is_rmw_pass() {
+                    true => self.0.fetch_add(0, as_rmw(order)),
+                    false => self.0.load(order),
+                }
             }
 
             /// As std's.
             pub fn store(&self, value: $int, order: Ordering) {
                 change();
-                #[cfg(bumpless_loom_rmw)]
-                let _ = self.0.swap(value, as_rmw(order));
-                #[cfg(not(bumpless_loom_rmw))]
-                self.0.store(value, order);
+                if is_rmw_pass() {
+                    let _ = self.0.swap(value, as_rmw(order));
+                } else {
+                    self.0.store(value, order);
+                }
             }
 
             /// As std's.

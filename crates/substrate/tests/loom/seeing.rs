@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use bumpless_substrate::sync::is_rmw_pass;
+
 /// What executions ended in; kept outside of loom.
 #[derive(Debug, Default)]
 pub struct Outcomes(Mutex<BTreeMap<&'static str, u64>>);
@@ -56,7 +58,7 @@ pub fn check_each_death(
         let (model, seen) = (Arc::clone(&model), Arc::clone(&outcomes));
         let mut builder = loom::model::Builder::new();
         // The second pass has no old values to read and can afford one switch more.
-        builder.preemption_bound = Some(preemptions + usize::from(cfg!(bumpless_loom_rmw)));
+        builder.preemption_bound = Some(preemptions + usize::from(is_rmw_pass()));
         builder.max_branches = BRANCHES_MAX;
         builder.check(move || {
             seen.saw(EXECUTION);
