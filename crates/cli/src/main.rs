@@ -5,9 +5,13 @@
 
 mod bench;
 mod lead;
+mod list;
+mod look;
+mod out;
 mod pool;
 mod signals;
 mod standby;
+mod status;
 
 use std::process::ExitCode;
 
@@ -31,6 +35,9 @@ enum Command {
     LeadJob(lead::JobArguments),
     Bench(bench::BenchArguments),
     Standby(standby::StandbyArguments),
+    Status(status::StatusArguments),
+    List(list::ListArguments),
+    Rm(list::RmArguments),
 }
 
 fn main() -> ExitCode {
@@ -41,5 +48,8 @@ fn main() -> ExitCode {
         Command::LeadJob(arguments) => lead::run_job(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Standby(arguments) => standby::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::List(arguments) => list::list(&arguments),
+        Command::Rm(arguments) => list::rm(&arguments),
     }
 }

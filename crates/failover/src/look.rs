@@ -36,6 +36,8 @@ pub struct Look {
     pub units: UnitSet,
     /// Whether the owner has lost the slot.
     pub is_fenced: bool,
+    /// Whether somebody acknowledged the report of that fence.
+    pub is_acknowledged: bool,
     /// Deaths of the slot's owners that nobody acknowledged yet.
     pub deaths_waiting: u32,
     /// Deaths of the slot's owners that were ever recorded, modulo 2^18.
@@ -115,6 +117,7 @@ pub fn look(table: &HeartbeatTable, slot: u32, grace_epochs: u64) -> Option<Look
         },
         units: cells.slot.units(generation),
         is_fenced: decision.is_some_and(|work| work.is_fenced()),
+        is_acknowledged: decision.is_some_and(|work| work.is_acked()),
         deaths_waiting: deaths.waiting(),
         deaths_recorded: deaths.recorded(),
     };

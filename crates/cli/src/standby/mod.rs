@@ -21,6 +21,9 @@ use error::StandbyError;
 
 use crate::signals::INTERRUPTED;
 
+pub use log::name as state_name;
+pub use status::as_text as tag_text;
+
 /// A hot-standby pair: the backup takes over within a few cycles.
 #[derive(Debug, Args)]
 pub struct StandbyArguments {

@@ -8,5 +8,6 @@ mod command;
 mod deaths;
 mod ends;
 mod lead;
+mod look;
 mod manifest;
 mod rig;

@@ -1,0 +1,70 @@
+//! Why something cannot be looked at, and what to do about it.
+
+use std::path::PathBuf;
+
+use bumpless_heartbeat::HeartbeatError;
+use bumpless_standby::tag::TagError;
+use bumpless_substrate::region::RegionError;
+
+/// What was tried, on which path, what was found, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// A file that is no region, or cannot be opened.
+    #[error("{}", with_advice(.0))]
+    Region(#[from] RegionError),
+    /// A table.
+    #[error("{}", table_with_advice(.0))]
+    Table(#[from] HeartbeatError),
+    /// A tag.
+    #[error(transparent)]
+    Tag(#[from] TagError),
+    /// A tag that nobody has written yet.
+    #[error("{path}: no cycle of a node in it yet")]
+    EmptyTag {
+        /// The tag.
+        path: PathBuf,
+    },
+    /// A folder.
+    #[error("cannot read the folder {path}: {error}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A region of another kind than can be shown.
+    #[error("{path}: found a region of kind {found}, wanted a table or a tag")]
+    Kind {
+        /// The region.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+}
+
+fn table_with_advice(error: &HeartbeatError) -> String {
+    match error {
+        HeartbeatError::Region(error) => with_advice(error),
+        error => error.to_string(),
+    }
+}
+
+fn with_advice(error: &RegionError) -> String {
+    format!("{error}{}", advice(error))
+}
+
+fn advice(error: &RegionError) -> &'static str {
+    match error {
+        RegionError::NotFound { .. } => "; `bumpless list` shows what there is",
+        RegionError::StaleBoot { .. } => {
+            "; it is from before the machine's last start: the next process that creates it goes on with \
+             it, `bumpless rm` deletes it"
+        }
+        RegionError::InUse { .. } => "; end the processes that use it first",
+        RegionError::LockFileMissing { .. } => {
+            "; nothing tells who has it open: when nobody does, delete it by hand"
+        }
+        RegionError::Magic { .. } | RegionError::Length { .. } => "; this is no region of bumpless",
+        _ => "",
+    }
+}

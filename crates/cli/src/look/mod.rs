@@ -1,0 +1,27 @@
+//! Looking at a running system from outside: values that `status`, `top`, `export` and `doctor` show.
+//!
+//! Contract: everything is opened to look only. Nothing is written, locked or waited for, and nobody can
+//! notice. A view is a copy of one moment; the names of its fields in JSON are stable, and
+//! `docs/operating.md` says what they mean.
+//!
+//! ```text
+//!   folder ──Found──▶ path ─┬─ table: TableView ─ slots, elections, barriers
+//!                           ├─ tag:   TagView
+//!                           └─ other: Found says kind, owner, size, who has it open
+//! ```
+
+mod beside;
+mod error;
+mod found;
+mod slot;
+mod span;
+mod table;
+mod tag;
+
+pub use beside::{BarrierView, ElectionView};
+pub use error::LookError;
+pub use found::{Found, Kind, look_in};
+pub use slot::SlotView;
+pub use span::span;
+pub use table::{TableView, WatchdogView};
+pub use tag::{PartnerView, TagView};

@@ -1,0 +1,119 @@
+//! `status`, `list` and `rm`, run as a user runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use bumpless_failover::FailoverWatchdog;
+use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
+use serde_json::Value;
+
+/// The tool, with these arguments and paths.
+fn bumpless(words: &[&str], paths: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command.args(words).args(paths);
+    command.output().expect("the program runs")
+}
+
+fn json(words: &[&str], path: &Path) -> Value {
+    let output = bumpless(words, &[path]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).into_owned()
+}
+
+#[test]
+fn the_status_of_a_table_agrees_with_what_its_watchdog_reports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let table = HeartbeatTable::create(&path, 8).expect("a table");
+    let profile = |label| Profile {
+        label: Label::new(label).expect("a label"),
+        ..Profile::default()
+    };
+    let pid = std::process::id();
+    let late = table.register_as(pid, profile("late")).expect("a slot");
+    let prompt = table.register_as(pid, profile("prompt")).expect("a slot");
+    table.mark_in_flight(late, 5_u8).expect("marked");
+    table.mark_in_flight(prompt, 9_u8).expect("marked");
+    let watchdog = FailoverWatchdog::with_grace(&table, 2);
+    let mut report = watchdog.scan();
+    for _ in 0..3 {
+        table.beat(prompt).expect("a beat");
+        report = watchdog.scan();
+    }
+    let (reported, _) = report.dead_slots[0];
+    let status = json(&["status", "--json"], &path);
+    let shown = &status["tables"][0];
+    assert_eq!(shown["epoch"], report.new_global_epoch);
+    assert_eq!(shown["grace_epochs"], 2);
+    assert_eq!(shown["primary"]["pid"], pid);
+    assert_eq!(shown["totals"]["silent"], report.dead_slots.len());
+    assert_eq!(shown["totals"]["units_to_hand_back"], reported.units.len());
+    assert_eq!(shown["totals"]["units_in_flight"], 1);
+    let slots = shown["slots"].as_array().expect("slots");
+    assert_eq!(slots[0]["verdict"], "silent");
+    assert_eq!(slots[0]["label"], "late");
+    assert_eq!(slots[0]["units"], serde_json::json!([5]));
+    assert_eq!(
+        (&slots[1]["verdict"], &slots[1]["lag_epochs"]),
+        (&"alive".into(), &1.into())
+    );
+    let people = text(&bumpless(&["status"], &[&path]).stdout);
+    assert!(people.contains("1 silent, 0 dead, 1 fenced"), "{people}");
+    assert!(people.lines().all(|line| line.len() <= 120), "{people}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_error_that_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing");
+    let no_region = folder.path().join("text");
+    std::fs::write(&no_region, "text").expect("a file");
+    for (path, said) in [(&missing, "bumpless list"), (&no_region, "no region")] {
+        let output = bumpless(&["status"], &[path]);
+        assert_eq!(output.status.code(), Some(1));
+        let told = text(&output.stderr);
+        assert!(
+            told.contains(said) && told.contains(path.to_str().expect("text")),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_region_that_somebody_has_open_is_listed_so_and_is_not_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let table = HeartbeatTable::create(&path, 8).expect("a table");
+    table.register(std::process::id()).expect("a slot");
+    let listed = json(&["list", "--json"], folder.path());
+    let found = &listed[0];
+    assert_eq!(
+        (&found["kind"], &found["mode"]),
+        (&"table".into(), &"0600".into())
+    );
+    assert_eq!(
+        (&found["usage"], &found["live_processes"]),
+        (&"in_use".into(), &1.into())
+    );
+    let refused = bumpless(&["rm"], &[&path]);
+    assert_eq!(refused.status.code(), Some(1));
+    let told = text(&refused.stderr);
+    assert!(told.contains("a process has it open; end"), "{told}");
+    drop(table);
+    assert_eq!(
+        json(&["list", "--json"], folder.path())[0]["usage"],
+        "unused"
+    );
+    let deleted = bumpless(&["rm"], &[&path]);
+    assert_eq!(deleted.status.code(), Some(0), "{deleted:?}");
+    assert_eq!(
+        std::fs::read_dir(folder.path())
+            .expect("the folder")
+            .count(),
+        0
+    );
+}
