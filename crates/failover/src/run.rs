@@ -89,6 +89,21 @@ impl FailoverWatchdog<'_> {
     /// # Ok(()) }
     /// ```
     pub fn run(&self, period: Duration, stop: &Stop, mut on_report: impl FnMut(&ReclaimReport)) {
+        self.run_each_scan(period, stop, |report| {
+            if !report.dead_slots.is_empty() || !report.suspects.is_empty() {
+                on_report(report);
+            }
+        });
+    }
+
+    /// As [`run`](Self::run), but `on_scan` is given the report of every scan, also one that holds
+    /// nothing: for who counts scans, or wants to see the standing change.
+    pub fn run_each_scan(
+        &self,
+        period: Duration,
+        stop: &Stop,
+        mut on_scan: impl FnMut(&ReclaimReport),
+    ) {
         let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let mut report = ReclaimReport::default();
         let mut due_ns = monotonic_ns();
@@ -109,9 +124,7 @@ impl FailoverWatchdog<'_> {
             };
             let was_primary = report.standing == Standing::Primary;
             self.scan_as(mode, period_ns, &mut report);
-            if !report.dead_slots.is_empty() || !report.suspects.is_empty() {
-                on_report(&report);
-            }
+            on_scan(&report);
             if report.standing == Standing::Primary && !was_primary && mode == Mode::DeathsOnly {
                 // It has just taken over: its first full scan is due.
                 due_ns = now_ns;

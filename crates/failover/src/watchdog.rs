@@ -144,6 +144,12 @@ impl<'t> FailoverWatchdog<'t> {
         self.table
     }
 
+    /// How many epochs an owner may miss, unless its slot has a grace of its own.
+    #[must_use]
+    pub fn grace_epochs(&self) -> u64 {
+        self.grace_epochs
+    }
+
     /// One scan. Cost: four loads per live slot, a system call for the path, and some for suspects.
     #[must_use = "what is not acknowledged is reported again"]
     pub fn scan(&self) -> ReclaimReport {

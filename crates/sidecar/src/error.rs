@@ -31,4 +31,27 @@ pub enum SidecarError {
         /// What was asked for; for one that takes either, the highest.
         wanted: u64,
     },
+    /// The sidecar's thread could not be started.
+    #[error("start the sidecar's thread: {source}")]
+    Thread {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A fork child has a copy of its parent's sidecar, and no thread.
+    #[error("this sidecar was inherited by a fork: start one in this process")]
+    Inert,
+    /// A probability lies between 0 and 1.
+    #[error("probability of a false death {found}: above 0 and below 1")]
+    Probability {
+        /// As given.
+        found: f64,
+    },
+    /// Bounds of a grace that leave none.
+    #[error("grace of {min} to {max} epochs: at least 1, and no less than that")]
+    GraceBounds {
+        /// The shortest one; unit: epochs.
+        min: u16,
+        /// The longest one; unit: epochs.
+        max: u16,
+    },
 }

@@ -157,23 +157,24 @@ pub enum Demotion {
 
 /// Why a standby must not take over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Reason {
     /// The primary runs another program.
-    ProgramMismatch,
+    ProgramMismatch = 1,
     /// The primary's state has another encoding.
-    SchemaMismatch,
+    SchemaMismatch = 2,
     /// A state was refused: malformed or out of range.
-    BadCheckpoint,
+    BadCheckpoint = 3,
     /// The inputs differ.
-    InputMismatch,
+    InputMismatch = 4,
     /// No epoch could be made durable.
-    NoBallot,
+    NoBallot = 5,
     /// The actuator does not answer.
-    ActuatorUnreachable,
+    ActuatorUnreachable = 6,
     /// No complete checkpoint for too long.
-    StaleCheckpoint,
+    StaleCheckpoint = 7,
     /// The followed epoch ended.
-    EpochEnded,
+    EpochEnded = 8,
 }
 
 /// A condition that somebody must look at. Raised with its cause, kept until the cause is gone *and* the

@@ -261,7 +261,7 @@ fn state_code(state: State) -> (u8, u8) {
         State::Qualified => (2, 0),
         State::Primary => (3, 0),
         State::Solo => (4, 0),
-        State::Disqualified(reason) => (DISQUALIFIED, reason_code(reason)),
+        State::Disqualified(reason) => (DISQUALIFIED, reason as u8),
         State::Maintenance => (6, 0),
     }
 }
@@ -278,9 +278,7 @@ fn state(code: u8, reason: u8) -> Option<State> {
             Reason::StaleCheckpoint,
             Reason::EpochEnded,
         ];
-        let known = reasons
-            .into_iter()
-            .find(|known| reason_code(*known) == reason);
+        let known = reasons.into_iter().find(|known| *known as u8 == reason);
         return known.map(State::Disqualified);
     }
     let states = [
@@ -294,19 +292,6 @@ fn state(code: u8, reason: u8) -> Option<State> {
     states
         .into_iter()
         .find(|known| state_code(*known) == (code, reason))
-}
-
-fn reason_code(reason: Reason) -> u8 {
-    match reason {
-        Reason::ProgramMismatch => 1,
-        Reason::SchemaMismatch => 2,
-        Reason::BadCheckpoint => 3,
-        Reason::InputMismatch => 4,
-        Reason::NoBallot => 5,
-        Reason::ActuatorUnreachable => 6,
-        Reason::StaleCheckpoint => 7,
-        Reason::EpochEnded => 8,
-    }
 }
 
 fn redundancy(code: u8) -> Option<Redundancy> {

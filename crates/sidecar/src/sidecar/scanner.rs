@@ -1,0 +1,205 @@
+//! The scanner: drains the rings, keeps the statistics, asks the policies.
+//!
+//! Contract: no thread and no clock of its own: time is an argument. Each observation is in the statistics
+//! once. A policy that panics is taken away from its instance, counted there, and told as an event; all
+//! others go on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::event::{Event, EventKind};
+use crate::instance::{AdaptiveInstance, Instruments};
+use crate::policy::{NoMigrationPolicy, Policy};
+use crate::ring::Drained;
+use crate::sink::EventSink;
+use crate::stats::InstanceStats;
+
+/// Drains what is registered, when it is told to.
+///
+/// ```
+/// use bumpless_sidecar::{AdaptiveInstance, FixedPolicy, Scanner, SidecarBox};
+/// use bumpless_substrate::shared_atomic::SharedAtomicU64;
+/// use bumpless_substrate::sync::Ordering;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let count = SidecarBox::new(SharedAtomicU64::create(&folder.path().join("count"), 0)?);
+/// let mut scanner = Scanner::new();
+/// let id = scanner.register_with(&count, Box::new(FixedPolicy(3)));
+/// count.fetch_add(1, Ordering::Relaxed);
+/// let scanned = scanner.scan(1_000);
+/// assert_eq!((scanned.drained.taken, scanned.migrations), (1, 1));
+/// assert_eq!((count.header().tag(), scanner.stats(id).unwrap().scanned_ns), (3, 1_000));
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Default)]
+pub struct Scanner {
+    watched: Vec<Watched>,
+    events: Option<Arc<dyn EventSink>>,
+    next_id: u64,
+}
+
+/// What names a registered instance in its scanner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InstanceId(u64);
+
+/// What a scan did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scanned {
+    /// From all rings.
+    pub drained: Drained,
+    /// Tags that were changed.
+    pub migrations: u64,
+    /// Policies that panicked, and are off now.
+    pub policies_off: u64,
+    /// Whether a ring was at least a quarter full.
+    pub is_crowded: bool,
+}
+
+struct Watched {
+    id: InstanceId,
+    instruments: Arc<Instruments>,
+    policy: Box<dyn Policy>,
+    stats: InstanceStats,
+}
+
+impl core::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Watched")
+            .field("id", &self.id)
+            .field("instance", &self.instruments.id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scanner {
+    /// Watches nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells what happens to policies to `sink`.
+    #[must_use]
+    pub fn with_events(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.events = Some(sink);
+        self
+    }
+
+    /// Watches an instance, with the policy that it makes for itself.
+    pub fn register(&mut self, instance: &impl AdaptiveInstance) -> InstanceId {
+        self.register_with(instance, instance.make_policy())
+    }
+
+    /// Watches an instance with a policy of one's own.
+    pub fn register_with(
+        &mut self,
+        instance: &impl AdaptiveInstance,
+        policy: Box<dyn Policy>,
+    ) -> InstanceId {
+        let id = InstanceId(self.next_id);
+        self.next_id += 1;
+        self.watched.push(Watched {
+            id,
+            instruments: Arc::clone(instance.instruments()),
+            policy,
+            stats: InstanceStats::default(),
+        });
+        id
+    }
+
+    /// Watches it no more; whether it did.
+    pub fn unregister(&mut self, id: InstanceId) -> bool {
+        let before = self.watched.len();
+        self.watched.retain(|watched| watched.id != id);
+        self.watched.len() < before
+    }
+
+    /// What was observed of an instance, as of the last scan.
+    #[must_use]
+    pub fn stats(&self, id: InstanceId) -> Option<&InstanceStats> {
+        let watched = self.watched.iter().find(|watched| watched.id == id)?;
+        Some(&watched.stats)
+    }
+
+    /// Drains every ring and asks every policy. `now_ns` is the caller's monotonic clock.
+    pub fn scan(&mut self, now_ns: u64) -> Scanned {
+        let mut scanned = Scanned::default();
+        for watched in &mut self.watched {
+            watched.drain(now_ns, &mut scanned);
+            if watched.decide(&mut scanned).is_err() {
+                // Its end may panic as well: it is never dropped.
+                std::mem::forget(std::mem::replace(
+                    &mut watched.policy,
+                    Box::new(NoMigrationPolicy),
+                ));
+                watched.stats.policies_off += 1;
+                scanned.policies_off += 1;
+                if let Some(sink) = &self.events {
+                    sink.record(&Event {
+                        instance: watched.instruments.id(),
+                        pid: std::process::id(),
+                        value: watched.stats.policies_off,
+                        ..Event::new(EventKind::PolicyPanicked, now_ns)
+                    });
+                }
+            }
+        }
+        scanned
+    }
+
+    /// Has every ring wake its doorbell with the next observation; false when one has some already.
+    pub(super) fn fall_asleep(&self) -> bool {
+        // Every ring, also behind one that refuses: rings that stay asleep cost nothing.
+        let refused = self
+            .watched
+            .iter()
+            .filter(|watched| !watched.instruments.ring().fall_asleep());
+        refused.count() == 0
+    }
+
+    /// Whether a ring lies in a file.
+    pub(super) fn has_files(&self) -> bool {
+        let mut watched = self.watched.iter();
+        watched.any(|watched| watched.instruments.ring().region().is_some())
+    }
+}
+
+/// The policy panicked.
+struct Panicked;
+
+impl Watched {
+    fn drain(&mut self, now_ns: u64, scanned: &mut Scanned) {
+        let (ring, stats) = (self.instruments.ring(), &mut self.stats);
+        let drained = ring.drain(now_ns, &mut |observation| stats.add(&observation));
+        stats.dropped = ring.counts().dropped;
+        stats.skipped += drained.skipped + drained.overtaken;
+        stats.scanned_ns = now_ns;
+        scanned.is_crowded |= drained.taken >= ring.capacity().div_ceil(4);
+        scanned.drained.taken += drained.taken;
+        scanned.drained.skipped += drained.skipped;
+        scanned.drained.overtaken += drained.overtaken;
+    }
+
+    fn decide(&mut self, scanned: &mut Scanned) -> Result<(), Panicked> {
+        let header = self.instruments.header();
+        let tag = header.tag();
+        let (policy, stats) = (&mut self.policy, &self.stats);
+        // The policy is thrown away if it panics, and the statistics are only lent.
+        let wanted = catch_unwind(AssertUnwindSafe(|| policy.decide(stats, tag)));
+        let wanted = wanted.map_err(|panic| {
+            // What a panic carries may itself panic when it is dropped.
+            std::mem::forget(panic);
+            Panicked
+        })?;
+        // What is refused, because an operation is still inside, is decided again at the next scan.
+        if let Some(wanted) = wanted
+            && wanted != tag
+            && header.migrate(wanted).is_ok()
+        {
+            self.stats.migrations += 1;
+            scanned.migrations += 1;
+        }
+        Ok(())
+    }
+}

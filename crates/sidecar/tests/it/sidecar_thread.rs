@@ -1,0 +1,196 @@
+//! The thread: what it costs, what it survives, and how it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bumpless_sidecar::{
+    AdaptiveInstance, InstanceStats, Instruments, Policy, Registration, Sidecar, SidecarBox,
+    SidecarError, TableOp,
+};
+use bumpless_substrate::unusual::fork_and_run;
+
+use crate::scene::{Events, Scene};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Looks until the statistics are as wanted.
+fn await_stats(watched: &Registration, wanted: impl Fn(&InstanceStats) -> bool) -> InstanceStats {
+    let began = Instant::now();
+    loop {
+        let stats = watched.stats().expect("not a fork child");
+        if wanted(&stats) {
+            return stats;
+        }
+        assert!(began.elapsed() < LIMIT, "{stats:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn await_interval(interval: Duration) {
+    std::thread::sleep(interval);
+}
+
+/// CPU time of the process's sidecar threads, in nanoseconds.
+fn sidecar_cpu_ns() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("proc");
+    let of_sidecars = tasks.flatten().filter(|task| {
+        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        name.trim_end() == "bumpless-sidecar"
+    });
+    of_sidecars
+        .map(|task| {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+            let first = text.split(' ').next().unwrap_or_default();
+            first.parse::<u64>().unwrap_or(0)
+        })
+        .sum()
+}
+
+#[test]
+fn what_is_observed_is_seen_by_the_thread_also_when_it_slept() {
+    let scene = Scene::new();
+    let table = SidecarBox::new(scene.table(2));
+    let sidecar = Sidecar::start().expect("a thread");
+    let watched = sidecar.register(&table).expect("not a fork child");
+    let me = table.register(std::process::id()).expect("a slot");
+    await_stats(&watched, |stats| stats.observed() == 1);
+    // Long enough to fall asleep; whether it did, the next one is seen.
+    await_interval(Duration::from_millis(250));
+    table.beat(me).expect("mine");
+    let stats = await_stats(&watched, |stats| stats.observed() == 2);
+    assert_eq!(stats.op(TableOp::Beat).count, 1);
+    sidecar.stop();
+    // Behind the end nothing is drained, and nothing waits for it.
+    table.beat(me).expect("mine");
+    assert_eq!(table.ring().counts().pending, 1);
+}
+
+#[test]
+fn an_idle_sidecar_with_a_hundred_instances_takes_at_most_a_thousandth_of_a_core() {
+    // In a child, so that no other test's sidecar counts.
+    let child = fork_and_run(|| {
+        let scene = Scene::new();
+        let table = scene.table(2);
+        let boxes: Vec<_> = (0..100).map(|_| SidecarBox::new(&table)).collect();
+        let Ok(sidecar) = Sidecar::start() else {
+            return 1;
+        };
+        let watched: Vec<_> = boxes.iter().flat_map(|one| sidecar.register(one)).collect();
+        if watched.len() != 100 || boxes[50].snapshot(0_usize).is_some() {
+            return 2;
+        }
+        await_stats(&watched[50], |stats| stats.observed() == 1);
+        await_interval(Duration::from_millis(300));
+        let (before_ns, began) = (sidecar_cpu_ns(), Instant::now());
+        await_interval(Duration::from_secs(2));
+        let used_ns = sidecar_cpu_ns() - before_ns;
+        let is_little = u128::from(used_ns) * 1_000 <= began.elapsed().as_nanos();
+        if !is_little {
+            eprintln!("{used_ns} ns in {:?}", began.elapsed());
+            return 3;
+        }
+        0
+    });
+    assert_eq!(child.expect("a child").wait().expect("reaped"), Some(0));
+}
+
+/// Panics when it is asked.
+struct Broken;
+
+impl Policy for Broken {
+    fn decide(&mut self, stats: &InstanceStats, _: u32) -> Option<u32> {
+        assert!(stats.observed() == 0, "a policy with a mistake in it");
+        None
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "and another one at its end");
+    }
+}
+
+#[test]
+fn a_policy_that_panics_is_switched_off_counted_and_told_and_the_others_go_on() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(2);
+    let (broken, whole) = (SidecarBox::new(&table), SidecarBox::new(&table));
+    let sidecar = Sidecar::start_with_events(events.sink()).expect("a thread");
+    let off = sidecar
+        .register_with(&broken, Box::new(Broken))
+        .expect("not a fork child");
+    let on = sidecar.register(&whole).expect("not a fork child");
+    for round in 1..=2 {
+        let _ = (broken.snapshot(0_usize), whole.snapshot(0_usize));
+        let seen = |stats: &InstanceStats| stats.observed() == round;
+        let stats = await_stats(&off, seen);
+        assert_eq!(await_stats(&on, seen).policies_off, 0);
+        if round == 2 {
+            assert_eq!(stats.policies_off, 1);
+        }
+    }
+    let told = events.take();
+    assert_eq!((told.len(), told[0].kind.name()), (1, "policy_panicked"));
+    assert_eq!(told[0].instance, broken.instruments().id());
+}
+
+#[test]
+fn in_a_fork_child_everything_is_inert_and_says_so() {
+    let scene = Scene::new();
+    let table = SidecarBox::new(scene.table(2));
+    let sidecar = Sidecar::start().expect("a thread");
+    let watched = sidecar.register(&table).expect("not a fork child");
+    let (mut own, mut registration) = (Some(sidecar), Some(watched));
+    let child = fork_and_run(|| {
+        let (Some(sidecar), Some(watched)) = (own.take(), registration.take()) else {
+            return 1;
+        };
+        if !sidecar.is_inert() {
+            return 2;
+        }
+        let refusals = [
+            sidecar.register(&table).err(),
+            sidecar.scan_now().err(),
+            watched.stats().err(),
+        ];
+        if !refusals
+            .iter()
+            .all(|error| matches!(error, Some(SidecarError::Inert)))
+        {
+            return 3;
+        }
+        // A call is made, and not observed.
+        if table.snapshot(0_usize).is_some() || table.ring().counts().pushed != 0 {
+            return 4;
+        }
+        drop(watched);
+        drop(sidecar); // joins no thread
+        // One of its own works.
+        let Ok(sidecar) = Sidecar::start() else {
+            return 5;
+        };
+        let observed = Arc::new(Instruments::new());
+        observed.observe(1, false, 0);
+        i32::from(sidecar.is_inert()) * 6
+    });
+    assert_eq!(child.expect("a child").wait().expect("reaped"), Some(0));
+    let watched = registration.expect("the parent's");
+    let _ = table.snapshot(0_usize);
+    await_stats(&watched, |stats| stats.observed() == 1);
+    own.expect("the parent's").stop();
+}
+
+#[test]
+fn a_registration_ends_when_it_is_dropped_and_may_outlive_its_sidecar() {
+    let scene = Scene::new();
+    let table = SidecarBox::new(scene.table(2));
+    let sidecar = Sidecar::start().expect("a thread");
+    let first = sidecar.register(&table).expect("not a fork child");
+    drop(first);
+    let _ = table.snapshot(0_usize);
+    sidecar.scan_now().expect("not a fork child");
+    assert_eq!(table.ring().counts().pending, 1);
+    let second = sidecar.register(&table).expect("not a fork child");
+    sidecar.stop();
+    assert_eq!(second.stats().expect("not a fork child").observed(), 1);
+}

@@ -1,0 +1,176 @@
+//! What a watchdog's box tells: each piece of news once, however often the report repeats it.
+
+use bumpless_failover::{FailoverWatchdog, OnSilence, Stop};
+use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
+use bumpless_sidecar::{AdaptiveInstance, Event, Scanner, WatchdogOp};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use crate::scene::{Events, Scene, die, register};
+
+#[test]
+fn a_silent_owner_is_told_late_then_silent_fenced_and_handed_back_once_and_died_later() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    let profile = Profile {
+        label: Label::new("resizer").expect("short"),
+        ..Profile::default()
+    };
+    let late = table
+        .register_as(std::process::id(), profile)
+        .expect("a slot");
+    table.mark_in_flight(late, 5_u8).expect("mine");
+    table.mark_in_flight(late, 99_u8).expect("mine");
+    let watchdog = events.of(FailoverWatchdog::with_grace(&table, 3));
+
+    let mut told: Vec<(u32, Event)> = Vec::new();
+    for scan in 1..=20 {
+        let _ = watchdog.scan();
+        told.extend(events.take().into_iter().map(|event| (scan, event)));
+    }
+    let names: Vec<_> = told
+        .iter()
+        .map(|(scan, event)| (*scan, event.kind.name()))
+        .collect();
+    let wanted = [
+        (1, "lease_taken"),
+        (3, "missed"),
+        (5, "silent"),
+        (5, "fenced"),
+        (5, "handed_back"),
+    ];
+    assert_eq!(names, wanted);
+    for (_, event) in &told[1..] {
+        assert_eq!(
+            (event.slot, event.generation),
+            (late.slot() as u32, late.generation())
+        );
+        assert_eq!(
+            (event.label.to_string(), event.table_id),
+            ("resizer".into(), table.creation_id())
+        );
+        assert!(event.time_ns > 0);
+    }
+    assert_eq!((told[1].1.value, told[1].1.detail), (2, 3));
+    assert_eq!((told[2].1.value, told[2].1.detail), (4, 3));
+    let units = told[4].1.units();
+    assert_eq!(format!("{units:?}"), "{5, 99}");
+
+    let report = watchdog.scan();
+    let taken = watchdog
+        .clear_dead_bitmap(report.dead_slots[0].0)
+        .expect("mine to take");
+    assert_eq!(taken.units.len(), 2);
+    let told = events.take();
+    assert_eq!(
+        (told.len(), told[0].kind.name(), told[0].units()),
+        (1, "acknowledged", taken.units)
+    );
+    assert!(watchdog.clear_dead_bitmap(report.dead_slots[0].0).is_err());
+
+    die(&table, late);
+    for _ in 0..3 {
+        let _ = watchdog.scan();
+    }
+    assert_eq!(events.take_names(), ["died"]);
+}
+
+#[test]
+fn an_owner_that_catches_up_is_told_late_again_the_next_time_only() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    let worker = register(&table);
+    let watchdog = events.of(FailoverWatchdog::with_grace(&table, 4));
+    let _ = watchdog.scan();
+    events.take();
+    for _ in 0..2 {
+        for _ in 0..3 {
+            let _ = watchdog.scan();
+        }
+        assert_eq!(events.take_names(), ["missed"]);
+        table.beat(worker).expect("within its grace");
+        let _ = watchdog.scan();
+        assert_eq!(events.take_names(), [""; 0]);
+    }
+}
+
+#[test]
+fn of_two_watchdogs_each_tells_its_own_standing() {
+    let (scene, first_events, second_events) = (Scene::new(), Events::default(), Events::default());
+    let table = scene.table(4);
+    let second_table = HeartbeatTable::attach(scene.path("table")).expect("there");
+    let first = first_events.of(FailoverWatchdog::with_grace(&table, 3));
+    let second = second_events.of(FailoverWatchdog::with_grace(&second_table, 3));
+    let _ = first.scan();
+    let _ = second.scan();
+    assert_eq!(first_events.take_names(), ["lease_taken"]);
+    assert_eq!(second_events.take_names(), [""; 0]);
+    // The first stands still for more than four intervals, and then comes back.
+    for _ in 0..6 {
+        let _ = second.scan();
+    }
+    assert_eq!(second_events.take_names()[0], "lease_taken");
+    let _ = first.scan();
+    assert_eq!(first_events.take_names(), ["lease_lost"]);
+}
+
+#[test]
+fn what_is_only_suspected_and_what_was_replaced_is_told_once_too() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    let (_late, strange) = (register(&table), register(&table));
+    let claim = table
+        .cells(strange.slot())
+        .expect("a slot")
+        .slot
+        .peek_claim();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(scene.path("table"))
+        .expect("there");
+    let at = 384 + 64 * strange.slot() as u64;
+    file.write_all_at(&(claim.bits() | 0xf).to_ne_bytes(), at)
+        .expect("writable");
+    let watchdog = FailoverWatchdog::with_grace(&table, 3).on_silence(OnSilence::ReportOnly);
+    let watchdog = events.of(watchdog);
+    let _ = watchdog.scan();
+    HeartbeatTable::reset(scene.path("table"), 4).expect("a new table");
+    for _ in 0..9 {
+        let _ = watchdog.scan();
+    }
+    let names = events.take_names();
+    let count = |wanted: &str| names.iter().filter(|name| **name == wanted).count();
+    assert_eq!(count("superseded"), 1);
+    assert_eq!((count("silent"), count("quarantined")), (1, 1));
+    assert_eq!((count("fenced"), count("handed_back")), (0, 0));
+}
+
+#[test]
+fn the_loop_is_observed_scan_by_scan_and_tells_its_news() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    let late = register(&table);
+    table.mark_in_flight(late, 7_u8).expect("mine");
+    let watchdog = events.of(FailoverWatchdog::with_grace(&table, 3));
+    let mut scanner = Scanner::new();
+    let id = scanner.register(&watchdog);
+    let (stop, mut reports) = (Stop::new(), 0);
+    watchdog.run(Duration::from_millis(1), &stop, |report| {
+        reports += 1;
+        for (slot, _) in &report.dead_slots {
+            watchdog.clear_dead_bitmap(*slot).expect("mine to take");
+            stop.request();
+        }
+    });
+    scanner.scan(1);
+    let stats = scanner.stats(id).expect("registered");
+    assert!(stats.op(WatchdogOp::Scan).count > reports);
+    assert_eq!(stats.op(WatchdogOp::Acknowledge).count, reports);
+    assert_eq!(watchdog.header().tag(), 0);
+    let names = events.take_names();
+    assert_eq!(
+        (names[0], names[names.len() - 1]),
+        ("lease_taken", "acknowledged")
+    );
+    assert!(names.contains(&"handed_back"), "{names:?}");
+}
