@@ -24,7 +24,7 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
     };
     let mut command = cargo::command(
         &workspace.root,
-        &["test", "--release", "--locked", "-p", "xtask"],
+        &["test", "--profile", "scenarios", "--locked", "-p", "xtask"],
     );
     command.args(["--test", TARGET, "--"]).args(arguments);
     let finished = steps::run(Child::new(command, PART_LIMIT))?;

@@ -25,7 +25,8 @@ pub fn run(workspace: &Workspace, filters: &[&str]) -> Outcome {
     );
     let arguments = [
         "test",
-        "--release",
+        "--profile",
+        "scenarios",
         "--locked",
         "-p",
         PACKAGE,
