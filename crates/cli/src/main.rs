@@ -1,17 +1,22 @@
 //! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files,
-//! `bumpless lead`, a command that one of many runs, `bumpless standby`, a hot-standby pair, and
+//! `bumpless lead`, a command that one of many runs, `bumpless run`, any command as a member of a
+//! table, `bumpless watch`, a ready-made watchdog, `bumpless standby`, a hot-standby pair, and
 //! `bumpless bench`, figures of this machine.
 #![forbid(unsafe_code)]
 
+mod backoff;
 mod bench;
+mod kept;
 mod lead;
 mod list;
 mod look;
 mod out;
 mod pool;
+mod run;
 mod signals;
 mod standby;
 mod status;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -33,6 +38,10 @@ enum Command {
     Lead(lead::LeadArguments),
     #[command(hide = true)]
     LeadJob(lead::JobArguments),
+    Run(run::RunArguments),
+    #[command(hide = true)]
+    RunJob(run::JobArguments),
+    Watch(watch::WatchArguments),
     Bench(bench::BenchArguments),
     Standby(standby::StandbyArguments),
     Status(status::StatusArguments),
@@ -46,6 +55,9 @@ fn main() -> ExitCode {
         Command::PoolWorker(arguments) => pool::run_worker(&arguments),
         Command::Lead(arguments) => lead::run(&arguments),
         Command::LeadJob(arguments) => lead::run_job(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::RunJob(arguments) => run::run_job(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Standby(arguments) => standby::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),

@@ -28,7 +28,7 @@ use signal_hook::iterator::Signals;
 use super::args::LeadArguments;
 use super::error::LeadError;
 use super::site::{PERIOD, Site};
-use super::{code_of, code_of_signal, orphans};
+use crate::kept::{code_of, code_of_signal, orphans};
 
 /// What the waiting threads tell.
 #[derive(Debug)]

@@ -8,6 +8,8 @@ use bumpless_heartbeat::HeartbeatError;
 use bumpless_substrate::guard::GuardError;
 use bumpless_substrate::region::RegionError;
 
+use crate::kept::code_of_start;
+
 /// What was tried, on which path, what was found.
 #[derive(Debug, thiserror::Error)]
 pub enum LeadError {
@@ -56,8 +58,7 @@ impl LeadError {
     /// What shells say of such a command, or 2.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Command { error, .. } if error.kind() == std::io::ErrorKind::NotFound => 127,
-            Self::Command { .. } => 126,
+            Self::Command { error, .. } => code_of_start(error),
             _ => 2,
         }
     }

@@ -15,11 +15,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -27,15 +26,15 @@ use std::time::{Duration, Instant};
 
 use bumpless_election::{Leader, SharedLeaderElection};
 use bumpless_heartbeat::HeartbeatTable;
-use bumpless_substrate::guard::{GuardError, become_subreaper, spawn_guarded};
+use bumpless_substrate::guard::{GuardError, become_subreaper};
 use rustix::fs::OFlags;
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::process::{Signal, geteuid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::JobArguments;
 use super::error::LeadError;
 use super::site::lock_of;
-use super::{code_of, code_of_signal, orphans};
+use crate::kept::{Group, code_of, code_of_signal, listen_to_the_parent, orphans};
 
 /// How long one sleep on the leader may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -70,7 +69,11 @@ pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
     let election: &SharedLeaderElection<'_> = Box::leak(Box::new(election));
     become_subreaper()?;
     let (sender, news) = channel();
-    listen_to_the_lead(sender.clone());
+    let lead = sender.clone();
+    listen_to_the_parent(move |signal| {
+        // Nobody listens when the process is about to end.
+        let _ = lead.send(signal.map_or(News::LeadGone, News::Signal));
+    });
     let leads = |leader: &Leader| leader.term == arguments.term;
     let Some(leader) = election.current_leader().filter(leads) else {
         return Ok(0);
@@ -95,23 +98,10 @@ pub fn run(arguments: &JobArguments) -> Result<u8, LeadError> {
     if election.current_leader() != Some(leader) {
         return Ok(0);
     }
-    let group = Group::start(arguments, sender)?;
-    let ended = group.end_with_the_leadership(&news, Duration::from_nanos(arguments.grace_ns));
-    group.signal(Signal::KILL);
+    let group = start(arguments, sender)?;
+    let ended = end_with_the_leadership(group, &news, Duration::from_nanos(arguments.grace_ns));
     orphans::end(&[]);
     ended
-}
-
-/// Each byte is a signal's number; the end of the pipe is the lead's.
-fn listen_to_the_lead(sender: Sender<News>) {
-    thread::spawn(move || {
-        for byte in std::io::stdin().lock().bytes() {
-            let Ok(signal) = byte else { break };
-            // Nobody listens when the process is about to end.
-            let _ = sender.send(News::Signal(i32::from(signal)));
-        }
-        let _ = sender.send(News::LeadGone);
-    });
 }
 
 fn watch_the_leader(
@@ -156,73 +146,58 @@ fn take_lock(lock: &'static File, sender: Sender<News>) {
     });
 }
 
-/// The command and whoever it has started, as far as they have not left its process group.
-struct Group(Pid);
-
-impl Group {
-    fn start(arguments: &JobArguments, sender: Sender<News>) -> Result<Self, LeadError> {
-        // The command line requires one.
-        let none = || LeadError::Command {
-            program: OsString::new(),
-            error: ErrorKind::NotFound.into(),
-        };
-        let (program, rest) = arguments.command.split_first().ok_or_else(none)?;
-        let mut command = Command::new(program);
-        command.args(rest).stdin(Stdio::null()).process_group(0);
-        // By the process's first thread: the command dies with the thread that starts it.
-        let process = spawn_guarded(&mut command, None).map_err(|error| match error {
-            GuardError::Spawn { program, error } => LeadError::Command { program, error },
-            other => other.into(),
-        })?;
-        let group = Self(Pid::from_child(&process));
-        tell_of_the_end(process, sender);
-        Ok(group)
-    }
-
-    /// Until the command has ended; its exit code.
-    fn end_with_the_leadership(
-        &self,
-        news: &Receiver<News>,
-        grace: Duration,
-    ) -> Result<u8, LeadError> {
-        let mut killed_at: Option<Instant> = None;
-        loop {
-            let left = killed_at.map_or(LOOK_AGAIN, |at| {
-                at.saturating_duration_since(Instant::now())
-            });
-            match news.recv_timeout(left) {
-                Ok(News::Ended(status)) => {
-                    let status = status.map_err(LeadError::file("wait for", "the command"))?;
-                    return Ok(code_of(status));
-                }
-                Ok(News::Signal(signal)) => {
-                    if let Some(signal) = Signal::from_named_raw(signal) {
-                        self.signal(signal);
-                    }
-                }
-                Ok(News::Lost) => {
-                    self.signal(Signal::TERM);
-                    killed_at = Some(Instant::now() + grace);
-                }
-                Ok(News::LeadGone) => self.signal(Signal::KILL),
-                Err(RecvTimeoutError::Timeout) if killed_at.is_some() => {
-                    self.signal(Signal::KILL);
-                    killed_at = None;
-                }
-                Ok(News::Locked(_)) | Err(_) => {}
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // That nobody is there any more is no error.
-        let _ = kill_process_group(self.0, signal);
-    }
+/// Starts the command; its end is told.
+fn start(arguments: &JobArguments, sender: Sender<News>) -> Result<Group, LeadError> {
+    // The command line requires one.
+    let none = || LeadError::Command {
+        program: OsString::new(),
+        error: ErrorKind::NotFound.into(),
+    };
+    let (program, rest) = arguments.command.split_first().ok_or_else(none)?;
+    let mut command = Command::new(program);
+    command.args(rest).stdin(Stdio::null());
+    let (group, process) = Group::start(&mut command).map_err(|error| match error {
+        GuardError::Spawn { program, error } => LeadError::Command { program, error },
+        other => other.into(),
+    })?;
+    group.tell_of_the_end(process, move |status| {
+        // Nobody listens when the process is about to end.
+        let _ = sender.send(News::Ended(status));
+    });
+    Ok(group)
 }
 
-fn tell_of_the_end(mut process: Child, sender: Sender<News>) {
-    thread::spawn(move || {
-        // Nobody listens when the process is about to end.
-        let _ = sender.send(News::Ended(process.wait()));
-    });
+/// Until the command has ended; its exit code.
+fn end_with_the_leadership(
+    group: Group,
+    news: &Receiver<News>,
+    grace: Duration,
+) -> Result<u8, LeadError> {
+    let mut killed_at: Option<Instant> = None;
+    loop {
+        let left = killed_at.map_or(LOOK_AGAIN, |at| {
+            at.saturating_duration_since(Instant::now())
+        });
+        match news.recv_timeout(left) {
+            Ok(News::Ended(status)) => {
+                let status = status.map_err(LeadError::file("wait for", "the command"))?;
+                return Ok(code_of(status));
+            }
+            Ok(News::Signal(signal)) => {
+                if let Some(signal) = Signal::from_named_raw(signal) {
+                    group.signal(signal);
+                }
+            }
+            Ok(News::Lost) => {
+                group.signal(Signal::TERM);
+                killed_at = Some(Instant::now() + grace);
+            }
+            Ok(News::LeadGone) => group.signal(Signal::KILL),
+            Err(RecvTimeoutError::Timeout) if killed_at.is_some() => {
+                group.signal(Signal::KILL);
+                killed_at = None;
+            }
+            Ok(News::Locked(_)) | Err(_) => {}
+        }
+    }
 }

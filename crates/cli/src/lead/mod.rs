@@ -24,7 +24,6 @@ mod args;
 mod candidate;
 mod error;
 mod job;
-mod orphans;
 mod site;
 
 use std::process::ExitCode;
@@ -49,19 +48,5 @@ fn told(ended: Result<u8, LeadError>) -> ExitCode {
             eprintln!("bumpless lead: {error}");
             ExitCode::from(error.exit_code())
         }
-    }
-}
-
-/// The code of a process that a signal ended, as shells have it.
-fn code_of_signal(signal: i32) -> u8 {
-    128_u8.wrapping_add(signal as u8)
-}
-
-/// The code of a process that has ended.
-fn code_of(status: std::process::ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => code as u8,
-        (None, signal) => code_of_signal(signal.unwrap_or(0)),
     }
 }

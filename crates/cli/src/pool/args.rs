@@ -136,6 +136,10 @@ fn chaos_rates(text: &str) -> Result<ChaosRates, String> {
     Ok(rates)
 }
 
+/// Splits a command into words.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn command_words(text: &str) -> Result<Words, String> {
     match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(Words(words)),
@@ -165,7 +169,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(found)
 }
 
-fn period(text: &str) -> Result<Duration, String> {
+/// A length of time between two scans.
+///
+/// # Errors
+/// What was wanted.
+pub fn period(text: &str) -> Result<Duration, String> {
     let period = duration(text)?;
     let fits = (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&period);
     fits.then_some(period)

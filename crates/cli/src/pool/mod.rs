@@ -49,7 +49,7 @@ use bumpless_substrate::guard::become_subreaper;
 
 use crate::signals::{INTERRUPTED, Signals};
 
-pub use args::{PoolArguments, WorkerArguments, duration};
+pub use args::{PoolArguments, Words, WorkerArguments, command_words, duration, period};
 pub use worker::run_worker;
 
 use attempts::Attempts;
