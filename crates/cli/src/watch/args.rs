@@ -45,6 +45,11 @@ pub struct WatchArguments {
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration)]
     pub timeout: Duration,
 
+    /// Record what is seen and done in a black box of this name, which is made if it is missing;
+    /// TABLE.events is where other commands look for it
+    #[arg(long, value_name = "RING")]
+    pub events: Option<PathBuf>,
+
     /// Print each line as a JSON object
     #[arg(long)]
     pub json: bool,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bumpless_heartbeat::HeartbeatError;
+use bumpless_sidecar::SidecarError;
 use bumpless_substrate::region::{PathState, RegionError};
 
 /// What was tried, on which path, what was found, what to do.
@@ -28,6 +29,9 @@ pub enum WatchError {
         /// What the path means now.
         state: PathState,
     },
+    /// The black box.
+    #[error(transparent)]
+    Events(#[from] SidecarError),
     /// Nobody reads the lines.
     #[error("cannot write to standard output: {error}")]
     Output {

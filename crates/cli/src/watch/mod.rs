@@ -18,6 +18,7 @@
 mod args;
 mod desk;
 mod error;
+mod events;
 mod exec;
 mod lines;
 mod printer;

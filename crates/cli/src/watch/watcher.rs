@@ -12,15 +12,17 @@ use std::time::Duration;
 
 use bumpless_failover::lease::{Holder, Lease};
 use bumpless_failover::{
-    AcknowledgeError, FailoverWatchdog, ReclaimReport, SlotRef, Stop, Verdict,
+    AcknowledgeError, Acknowledged, FailoverWatchdog, ReclaimReport, SlotRef, Stop, Verdict,
 };
 use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, UnitSet};
+use bumpless_sidecar::BlackBox;
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::region::{PathState, RegionError};
+use bumpless_substrate::region::{Access, PathState, RegionError};
 
 use super::args::WatchArguments;
 use super::desk::Desk;
 use super::error::WatchError;
+use super::events::{record_acknowledged, record_standing, record_verdict};
 use super::exec::{self, Failure};
 use super::lines::{Line, VerdictLine, shown};
 use super::printer::{Printer, print};
@@ -46,11 +48,16 @@ pub fn run(arguments: &WatchArguments) -> Result<(), WatchError> {
     let Some(table) = open(&path, arguments.wait, &signals)? else {
         return Ok(());
     };
+    let events = arguments.events.as_ref();
+    let events = events
+        .map(|path| BlackBox::create(path, EVENTS_KEPT, Access::Private))
+        .transpose()?;
     let watchdog = FailoverWatchdog::with_grace(&table, arguments.grace);
     let (printer, said) = Printer::new();
     let watcher = Watcher {
         watchdog: &watchdog,
         arguments,
+        events,
         told: Mutex::default(),
         desk: Mutex::default(),
         reported_ns: Mutex::new(monotonic_ns()),
@@ -93,6 +100,9 @@ fn open(path: &Path, waits: bool, signals: &Signals) -> Result<Option<HeartbeatT
     Ok(None)
 }
 
+/// So many events fit a black box that is made here.
+const EVENTS_KEPT: u32 = 4096;
+
 /// What was told last of a slot: a report is news when this changes.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
@@ -118,6 +128,7 @@ impl Told {
 struct Watcher<'a> {
     watchdog: &'a FailoverWatchdog<'a>,
     arguments: &'a WatchArguments,
+    events: Option<BlackBox>,
     told: Mutex<HashMap<u32, Told>>,
     desk: Mutex<Desk>,
     /// When a report came last that had something to acknowledge.
@@ -176,6 +187,9 @@ impl<'a> Watcher<'a> {
         let mut all = lock(&self.told);
         let is_news = all.get(&slot.slot) != Some(&told);
         all.insert(slot.slot, told);
+        if let Some(events) = self.events.as_ref().filter(|_| is_news) {
+            record_verdict(events, self.watchdog.table(), slot);
+        }
         is_news
     }
 
@@ -184,7 +198,7 @@ impl<'a> Watcher<'a> {
         let owner = (slot.slot, slot.generation);
         let line = match done {
             Ok(()) => {
-                let taken = self.watchdog.clear_dead_bitmap(slot);
+                let taken = self.acknowledge(slot);
                 lock(&self.desk).finish(owner, monotonic_ns());
                 match taken {
                     Ok(taken) => Line::Acknowledged {
@@ -212,8 +226,16 @@ impl<'a> Watcher<'a> {
 
     /// Without a command: on the printer's thread.
     fn acknowledge_told(&self, slot: SlotRef) -> Option<String> {
-        let error = self.watchdog.clear_dead_bitmap(slot).err()?;
+        let error = self.acknowledge(slot).err()?;
         Some(self.shown_line(&refused(slot, &error)))
+    }
+
+    fn acknowledge(&self, slot: SlotRef) -> Result<Acknowledged, AcknowledgeError> {
+        let taken = self.watchdog.clear_dead_bitmap(slot)?;
+        if let Some(events) = &self.events {
+            record_acknowledged(events, self.watchdog.table(), &slot, taken.units);
+        }
+        Ok(taken)
     }
 
     /// Until a signal asks for the end, the printer ends, or the table is another one.
@@ -228,11 +250,17 @@ impl<'a> Watcher<'a> {
         let drained_ns = u64::try_from(drained.as_nanos()).unwrap_or(u64::MAX);
         let mut was_primary = None;
         while !signals.asked() && !printer_ended() {
-            let is_primary = match Lease::load(&table.header().lease).holder() {
+            let lease = Lease::load(&table.header().lease);
+            let is_primary = match lease.holder() {
                 Holder::Slot { slot, .. } => Some(table.held_slots().binary_search(&slot).is_ok()),
                 Holder::Nobody | Holder::Unregistered => was_primary,
             };
             if is_primary != was_primary {
+                if let Some(events) = &self.events
+                    && (is_primary == Some(true) || was_primary == Some(true))
+                {
+                    record_standing(events, table, is_primary == Some(true), lease.term());
+                }
                 was_primary = is_primary;
                 let table = shown(table.path());
                 let line = if is_primary == Some(true) {
