@@ -37,6 +37,7 @@ pub fn look(
             Ok(reclaim_by_pid(&table, owed, &stage.log()?))
         }
         (_, Some(Bystander::Recipient(recipient))) => recipient.look(stage),
+        (_, Some(Bystander::Onlooker(onlooker))) => onlooker.look(stage),
         (_, Some(Bystander::Waiter(waiter))) => {
             let mut findings = Findings::default();
             waiter.look(&mut findings)?;

@@ -17,6 +17,7 @@ mod owners;
 mod plan;
 mod planted;
 mod point;
+mod rings;
 mod stage;
 mod survivors;
 mod tracer;

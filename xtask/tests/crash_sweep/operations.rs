@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::elections::Before;
 use crate::stage::Stage;
 use crate::victim::{MOVED, OWN, ROOMY, TAKEN, THEIRS, TIGHT, Window};
-use crate::{barriers, elections, mailboxes, openers, owners, watchdogs};
+use crate::{barriers, elections, mailboxes, openers, owners, rings, watchdogs};
 
 /// Who and what is there when the victim comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,12 @@ pub enum Scene {
     Mailbox,
     /// A node's diagnostic tag, with a survivor that reads it.
     Tag,
+    /// A ring into which the victim pushes, with its consumer.
+    Ring,
+    /// A ring that the victim drains, with its next consumer.
+    DrainedRing,
+    /// A black box, with a survivor that reads it.
+    BlackBox,
     /// As `DiedBefore` with a busy one, and then the machine was started again.
     EarlierBoot,
 }
@@ -136,8 +142,8 @@ const fn seen_by(survivors: Survivors, operation: Operation) -> Operation {
     }
 }
 
-/// Every operation of region, table, watchdog, keeper, lease, barrier, election and standby pair.
-pub static OPERATIONS: [Operation; 38] = {
+/// Every operation of region, table, watchdog, keeper, lease, barrier, election, standby pair and ring.
+pub static OPERATIONS: [Operation; 41] = {
     use Scene::{DiedBefore, DiesAtTheWindow, EarlierBoot, LateOwner, NoTable, Table};
     use Survivors as By;
     const BUSY: Scene = DiedBefore(ROOMY, "busy");
@@ -326,5 +332,9 @@ pub static OPERATIONS: [Operation; 38] = {
         // A standby pair's.
         operation("mailbox-send", Scene::Mailbox, mailboxes::send, NOTHING),
         operation("tag-write", Scene::Tag, mailboxes::write_tag, NOTHING),
+        // In a ring.
+        operation("ring-push", Scene::Ring, rings::push, NOTHING),
+        operation("ring-drain", Scene::DrainedRing, rings::drain, NOTHING),
+        operation("black-box-record", Scene::BlackBox, rings::record, NOTHING),
     ]
 };

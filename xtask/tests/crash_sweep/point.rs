@@ -16,6 +16,7 @@ use crate::elections::Rival;
 use crate::findings::{Findings, Kind};
 use crate::mailboxes::Recipient;
 use crate::operations::{Operation, Scene};
+use crate::rings::Onlooker;
 use crate::stage::Stage;
 use crate::tracer::{Beside, Victim};
 use crate::victim::{self, ROOMY, THEIRS};
@@ -43,6 +44,8 @@ pub enum Bystander {
     Rival(Box<Rival>),
     /// A reader of what the victim writes.
     Recipient(Box<Recipient>),
+    /// Somebody at a ring.
+    Onlooker(Box<Onlooker>),
 }
 
 /// Kills a victim at a crash point of its window and lets the survivors look.
@@ -74,6 +77,7 @@ pub fn crash_at(
 pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Option<Bystander>)> {
     let path = stage.table();
     let start = || Victim::start(operation.name, stage.folder());
+    let beside = |onlooker| Ok((start()?, Some(Bystander::Onlooker(Box::new(onlooker)))));
     let die = |part| Beside::start(part, stage.folder())?.kill();
     match operation.scene {
         Scene::NoTable => Ok((start()?, None)),
@@ -117,6 +121,9 @@ pub fn at_the_window(operation: &Operation, stage: &Stage) -> Result<(Victim, Op
             let recipient = Box::new(Recipient::of_tag(stage)?);
             Ok((start()?, Some(Bystander::Recipient(recipient))))
         }
+        Scene::Ring => beside(Onlooker::consumer(stage)?),
+        Scene::DrainedRing => beside(Onlooker::successor(stage)?),
+        Scene::BlackBox => beside(Onlooker::reader(stage)?),
         Scene::EarlierBoot => {
             HeartbeatTable::create(&path, ROOMY)?;
             die("busy")?;
