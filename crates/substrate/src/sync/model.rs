@@ -114,6 +114,12 @@ macro_rules! model_atomic {
             }
 
             /// As std's.
+            pub fn fetch_sub(&self, value: $int, order: Ordering) -> $int {
+                change();
+                self.0.fetch_sub(value, order)
+            }
+
+            /// As std's.
             pub fn fetch_or(&self, value: $int, order: Ordering) -> $int {
                 change();
                 self.0.fetch_or(value, order)
