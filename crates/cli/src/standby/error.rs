@@ -53,6 +53,12 @@ pub enum StandbyError {
         /// As given.
         found: usize,
     },
+    /// Somebody else's memory.
+    #[error("{path}: another plant keeps its level there")]
+    FolderHeld {
+        /// The state folder.
+        path: PathBuf,
+    },
     /// A file or socket.
     #[error("cannot {doing} {path}: {error}")]
     File {
@@ -90,6 +96,14 @@ pub enum StandbyError {
         /// The program.
         name: String,
         /// Its answer, or the begin of it.
+        found: String,
+    },
+    /// The user's controller said something between two questions.
+    #[error("the controller {name:?} said {found:?} unasked, wanted one line for each line")]
+    Unasked {
+        /// The program.
+        name: String,
+        /// What it said, or the begin of it.
         found: String,
     },
     /// A process of the demo could not be started.

@@ -3,7 +3,7 @@
 use bumpless_standby::authority::{Authority, LocalFile, Witness};
 use bumpless_standby::checkpoint::Controller;
 use bumpless_standby::config::{Config, Preempt, SwitchTest};
-use bumpless_standby::drive::{Background, NodeDriver, Pace, WatchdogDevice};
+use bumpless_standby::drive::{Background, Beat, NodeDriver, Numbering, Pace, WatchdogDevice};
 use bumpless_standby::persist::FileStore;
 use bumpless_standby::tag::{Lateness, TagWriter};
 use bumpless_standby::{Node, NodeId};
@@ -21,6 +21,9 @@ use crate::signals::Signals;
 
 /// Names the built-in controllers' program; with `--exec`, the word list is hashed on top.
 const PROGRAM: u64 = 1;
+
+/// A starting node awaits the plant's word of the cycle's number for so long.
+const LISTEN_CYCLES: u32 = 5;
 
 /// Runs until a signal asks for the end.
 pub fn run(arguments: &NodeArguments) -> Result<(), StandbyError> {
@@ -52,12 +55,13 @@ where
     let (own, key) = (arguments.id, key.as_ref());
     let partner = ways::to_partner(own, &arguments.listen, &arguments.peer, key)?;
     let actuator = ways::to_actuator(own, &arguments.actuator, key)?;
+    // The tag first: who has it has the folder, and may replace what a dead node left in it.
+    let mut tag = TagWriter::create(arguments.state_dir.join(TAG), Access::ReadForOthers)?;
     let orders = Orders::open(&arguments.state_dir)?;
     let mut watchdog = match &arguments.watchdog {
         Some(path) => Some(WatchdogDevice::open(path)?),
         None => None,
     };
-    let mut tag = TagWriter::create(arguments.state_dir.join(TAG), Access::ReadForOthers)?;
     let mut log = Log::create(arguments.log.as_deref())?;
     let authority: Box<dyn Authority> = match arguments.authority {
         GrantedBy::Actuator => Box::new(Witness::new(incarnation)),
@@ -77,12 +81,25 @@ where
     let period_ns = ways::ns(arguments.pair.period);
     // The two nodes tick half a cycle apart: what one says is half a cycle old when the other ticks.
     let mut pace = Pace::new(period_ns, u64::from(arguments.id) * period_ns / 2);
+    let mut numbering = Numbering::default();
+    for _ in 0..LISTEN_CYCLES {
+        driver.ask_plant();
+        pace.await_next();
+        driver.hear();
+        if let Some(cycle) = driver.plant_cycle() {
+            numbering.hear(pace.clock_cycle(), cycle);
+            break;
+        }
+    }
+    numbering.settle();
     while !signals.asked() {
         let beat = pace.await_next();
         driver.hear();
+        numbering.hear(pace.clock_cycle(), driver.plant_cycle().unwrap_or(0));
+        let cycle = numbering.of(beat.cycle);
+        let beat = Beat { cycle, ..beat };
         let measured = driver
-            .sample()
-            .filter(|sample| sample.cycle < beat.cycle)
+            .sample_before(beat.cycle)
             .map_or(0.0, |sample| sample.value);
         let reading = Reading {
             cycle: beat.cycle,

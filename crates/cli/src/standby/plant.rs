@@ -1,10 +1,14 @@
 //! `bumpless standby plant`: a fenced actuator before a simulated plant.
 
-use bumpless_standby::drive::{Pace, PlantDriver};
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use bumpless_standby::drive::{Numbering, Pace, PlantDriver};
 use bumpless_standby::link::auth::ACTUATOR;
 use bumpless_standby::link::{Authenticated, Server};
 use bumpless_standby::persist::FileStore;
 use bumpless_standby::{Actuator, ActuatorConfig, Epoch, NodeId};
+use bumpless_substrate::clock::monotonic_ns;
 
 use super::args::PlantArguments;
 use super::error::StandbyError;
@@ -42,9 +46,10 @@ fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), Standby
         nodes: [NodeId(0), NodeId(1)],
         epoch_jump_max: 1024,
     };
+    let _lock = lock(&arguments.state_dir)?;
     let mut store = FileStore::new(arguments.state_dir.join("level"));
-    let now_ns = bumpless_substrate::clock::monotonic_ns();
-    let mut actuator = Actuator::<f64>::start(config, ways::incarnation()?, now_ns, &mut store)?;
+    let incarnation = ways::incarnation()?;
+    let mut actuator = Actuator::<f64>::start(config, incarnation, monotonic_ns(), &mut store)?;
     if arguments.commission {
         actuator.commission(Epoch::NONE, &mut store)?;
     }
@@ -55,17 +60,20 @@ fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), Standby
 
     let period_ns = ways::ns(arguments.pair.period);
     let mut pace = Pace::new((period_ns / LOOKS_PER_CYCLE).max(1), 0);
+    let mut numbering = Numbering::default();
     let (mut measured, mut last_cycle) = (0.0, 0);
     while !signals.asked() {
         let beat = pace.await_next();
         driver.answer(beat.now_ns, |applied| log.applied(beat.now_ns, &applied));
+        let own_now = monotonic_ns() / period_ns;
+        numbering.hear(own_now, driver.nodes_cycle());
         let cycle = beat.now_ns / period_ns;
         if cycle > last_cycle {
             last_cycle = cycle;
             if let Some(held) = driver.actuator().held() {
                 measured += PLANT_GAIN * (held.value - measured);
             }
-            driver.tell(cycle, measured);
+            driver.tell(numbering.of(cycle), measured);
         }
     }
     let counts = driver.actuator().counts();
@@ -81,4 +89,16 @@ fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), Standby
     });
     println!("{line}");
     Ok(())
+}
+
+/// Two plants that remember in one folder would each put the other's level back.
+fn lock(state_dir: &Path) -> Result<File, StandbyError> {
+    let folder = File::open(state_dir).map_err(StandbyError::file("open", state_dir))?;
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => Err(StandbyError::FolderHeld {
+            path: state_dir.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(StandbyError::file("lock", state_dir)(error)),
+    }
 }

@@ -1,10 +1,10 @@
-//! The user's own controllers in a standby pair: in a shell, in Python, killed, hanging.
+//! The user's own controllers in a standby pair: in a shell, in Python, killed, hanging; and a loop around the plant.
 
 use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::pair::Pair;
+use crate::pair::{Offer, Pair};
 use crate::scene::Scene;
 use crate::setup::{Setup, words};
 use crate::takeovers::summary;
@@ -68,6 +68,30 @@ pub fn node_ends_with_its_controller_and_the_output_goes_on(scene: &Scene) {
         assert!(first.value > LASTS as f64, "it started anew: {first:?}");
         scene.note(&format!("{name}: {}", summary(&figures)));
     }
+}
+
+/// 171.
+pub fn loop_around_the_plant_is_continued_without_a_jump(scene: &Scene) {
+    let mut setup = Setup::loopback(0, 1, false);
+    for node in &mut setup.nodes {
+        node.extend(words(&["--controller", "pid"]));
+    }
+    let (mut pair, primary) = Pair::start(scene, "pid", setup);
+    let standby = 1 - primary;
+    pair.await_cycles(primary, 3 * LASTS);
+    pair.kill(primary);
+    pair.await_event(standby, "cause: Takeover");
+    pair.await_cycles(standby, LASTS);
+    let offers = pair.offers().into_iter();
+    // The first ones bring a plant at rest to its setpoint.
+    let settled: Vec<_> = offers
+        .filter(|offer| offer.is_accepted)
+        .skip(LASTS as usize)
+        .collect();
+    let jump = |two: &[Offer]| (two[1].value - two[0].value).abs();
+    let greatest = settled.windows(2).map(jump).fold(0.0, f64::max);
+    assert!(greatest < 40.0, "a jump of {greatest} in {settled:?}");
+    scene.note(&format!("; greatest jump {greatest:.1} of 100"));
 }
 
 /// A pair with this controller, in which a primary has driven for a while.

@@ -8,6 +8,7 @@
 //! are made one by one, so that lateness is counted exactly and a busy machine fails nothing.
 #![forbid(unsafe_code)]
 
+mod apart;
 mod barrier;
 mod burdens;
 mod child;
@@ -155,6 +156,9 @@ const SCENARIOS: &[Scenario] = scenarios![
     162 Networks networks::primary_without_carrier_is_replaced_and_comes_back,
     163 Networks networks::primary_whose_frames_reach_only_the_plant_is_replaced_once,
     170 Nothing demos::demo_shows_every_fault_and_a_sound_pair,
+    171 Nothing controllers::loop_around_the_plant_is_continued_without_a_jump,
+    172 Namespaces apart::nodes_whose_clocks_began_at_other_times_are_one_pair,
+    173 Nothing apart::second_of_a_kind_in_a_folder_ends_and_harms_nothing,
 ];
 
 /// What the first failing assertion of a scenario said.

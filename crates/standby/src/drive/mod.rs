@@ -9,6 +9,7 @@ mod background;
 mod device;
 mod histogram;
 mod node;
+mod numbering;
 mod pace;
 mod plant;
 
@@ -16,6 +17,7 @@ pub use background::Background;
 pub use device::{DeviceError, WatchdogDevice};
 pub use histogram::Histogram;
 pub use node::{Cycle, NodeDriver};
+pub use numbering::Numbering;
 pub use pace::{Beat, Pace};
 pub use plant::{Applied, PlantDriver};
 

@@ -1,5 +1,6 @@
 //! A node's cycle: read the links, tick, send.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use bumpless_substrate::clock::monotonic_ns;
@@ -7,11 +8,15 @@ use bumpless_substrate::clock::monotonic_ns;
 use super::FRAMES_PER_CYCLE;
 use crate::authority::Authority;
 use crate::checkpoint::Controller;
+use crate::epoch::Epoch;
 use crate::event::Event;
 use crate::frame::{Frame, Value, decode, encode_fragment, encode_heartbeat, encode_request};
 use crate::link::Link;
 use crate::message::{Action, Received, Request, Sample};
 use crate::node::Node;
+
+/// So many of the plant's samples are kept: the one of the cycle before, also when later ones came.
+const SAMPLES_KEPT: usize = 4;
 
 /// A node with its links.
 pub struct NodeDriver<C: Controller, P, A, Z> {
@@ -20,7 +25,8 @@ pub struct NodeDriver<C: Controller, P, A, Z> {
     actuator: A,
     authority: Z,
     received: Vec<Received>,
-    sample: Option<Sample<C::Output>>,
+    /// The plant's last ones, by their cycles.
+    samples: VecDeque<Sample<C::Output>>,
     frame: Vec<u8>,
     undecodable: u64,
 }
@@ -62,10 +68,16 @@ where
             actuator,
             authority,
             received: Vec::new(),
-            sample: None,
+            samples: VecDeque::with_capacity(SAMPLES_KEPT + 1),
             frame: Vec::new(),
             undecodable: 0,
         }
+    }
+
+    /// Asks the plant before the first cycle: it tells its samples, and with them the number of the
+    /// cycle, to those that it has heard.
+    pub fn ask_plant(&mut self) {
+        self.send_question(Epoch::NONE, 0, Action::Probe);
     }
 
     /// Reads what has arrived. Called before the cycle's input is made, as that may come from the plant.
@@ -98,13 +110,7 @@ where
                     self.received.push(Received::Reply(reply));
                 }
                 Ok(Frame::Sample(sample)) if sample.cluster == self.node.config().cluster => {
-                    if self
-                        .sample
-                        .as_ref()
-                        .is_none_or(|last| last.cycle < sample.cycle)
-                    {
-                        self.sample = Some(sample);
-                    }
+                    self.keep(sample);
                 }
                 Ok(_) | Err(_) => self.undecodable += 1,
             }
@@ -113,9 +119,34 @@ where
             .extend(self.authority.poll().map(Received::Grant));
     }
 
-    /// The plant's last sample; `None`: none came yet.
-    pub fn sample(&self) -> Option<&Sample<C::Output>> {
-        self.sample.as_ref()
+    /// What the plant measured last before this cycle; `None`: nothing that is still known.
+    ///
+    /// That is the same sample for both nodes, wherever in the cycle each of them reads it.
+    pub fn sample_before(&self, cycle: u64) -> Option<&Sample<C::Output>> {
+        let mut latest_first = self.samples.iter().rev();
+        latest_first.find(|sample| sample.cycle < cycle)
+    }
+
+    /// The number of the plant's cycle, as far as it told; `None`: it told nothing yet.
+    pub fn plant_cycle(&self) -> Option<u64> {
+        self.samples.back().map(|sample| sample.cycle)
+    }
+
+    fn keep(&mut self, sample: Sample<C::Output>) {
+        let place = self
+            .samples
+            .partition_point(|kept| kept.cycle < sample.cycle);
+        if self
+            .samples
+            .get(place)
+            .is_some_and(|kept| kept.cycle == sample.cycle)
+        {
+            return;
+        }
+        self.samples.insert(place, sample);
+        if self.samples.len() > SAMPLES_KEPT {
+            self.samples.pop_front();
+        }
     }
 
     /// One control cycle with this input.
@@ -144,23 +175,27 @@ where
             self.authority.want(self.node.config().node, above);
         }
         if let Some(above) = self.authority.asks_actuator() {
-            let config = self.node.config();
-            let request = Request {
-                cluster: config.cluster,
-                node: config.node,
-                incarnation: self.node.incarnation(),
-                epoch: above,
-                seq: cycle,
-                actuator: 0,
-                action: Action::Reserve,
-            };
-            self.send_request(&request);
+            self.send_question(above, cycle, Action::Reserve);
         }
         Cycle {
             events: tick.events,
             output,
             spent_ns: monotonic_ns().saturating_sub(now_ns),
         }
+    }
+
+    fn send_question(&mut self, epoch: Epoch, seq: u64, action: Action<C::Output>) {
+        let config = self.node.config();
+        let request = Request {
+            cluster: config.cluster,
+            node: config.node,
+            incarnation: self.node.incarnation(),
+            epoch,
+            seq,
+            actuator: 0,
+            action,
+        };
+        self.send_request(&request);
     }
 
     fn send_request(&mut self, request: &Request<C::Output>) {

@@ -73,6 +73,12 @@ impl Pace {
         beat
     }
 
+    /// The cycle of the machine's clock, whatever the phase.
+    #[must_use]
+    pub fn clock_cycle(&self) -> u64 {
+        monotonic_ns() / self.period_ns
+    }
+
     /// How late every cycle began.
     #[must_use]
     pub fn lateness(&self) -> &Histogram {

@@ -17,6 +17,8 @@ pub struct PlantDriver<V, S: Server, T> {
     cluster: u64,
     /// Where each node of the pair was last heard.
     peers: [Option<(NodeId, S::Peer)>; 2],
+    /// The latest cycle of a node of the pair.
+    nodes_cycle: u64,
     frame: Vec<u8>,
     undecodable: u64,
 }
@@ -45,6 +47,7 @@ impl<V: Value + Clone, S: Server, T: Store> PlantDriver<V, S, T> {
             store,
             cluster,
             peers: [None; 2],
+            nodes_cycle: 0,
             frame: Vec::new(),
             undecodable: 0,
         }
@@ -64,6 +67,7 @@ impl<V: Value + Clone, S: Server, T: Store> PlantDriver<V, S, T> {
                 continue;
             };
             self.note_peer(request.node, peer);
+            self.nodes_cycle = self.nodes_cycle.max(request.seq);
             self.frame.clear();
             encode_reply(&reply, &mut self.frame);
             self.server.send(peer, &self.frame);
@@ -96,6 +100,11 @@ impl<V: Value + Clone, S: Server, T: Store> PlantDriver<V, S, T> {
         for (_, peer) in self.peers.iter().flatten() {
             self.server.send(*peer, &self.frame);
         }
+    }
+
+    /// The latest cycle that a node of the pair named; 0: none yet.
+    pub fn nodes_cycle(&self) -> u64 {
+        self.nodes_cycle
     }
 
     /// The actuator.

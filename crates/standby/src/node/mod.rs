@@ -247,13 +247,6 @@ impl<C: Controller> Node<C> {
         self.incarnation
     }
 
-    /// The partner's control cycle as last heard: a node that started with another numbering goes on
-    /// from here. `None`: never heard.
-    #[must_use]
-    pub fn partner_cycle(&self) -> Option<u64> {
-        self.partner.is_known().then_some(self.partner.seq)
-    }
-
     /// The last state that was adopted: of which epoch, after which cycle.
     #[must_use]
     pub fn adopted(&self) -> (Epoch, u64) {
