@@ -7,7 +7,7 @@
 use thiserror::Error;
 
 use crate::epoch::{Epoch, NodeId};
-use crate::message::{Action, Grant, Reply, Verdict};
+use crate::message::{Action, Grant, Refusal, Reply, Verdict};
 use crate::persist::{Store, StoreError};
 
 /// Grants epochs.
@@ -56,6 +56,12 @@ pub enum AuthorityError {
     Exhausted {
         /// The level.
         above: Epoch,
+    },
+    /// The actuator, as the authority, grants none.
+    #[error("the actuator grants no epoch: {refusal:?}")]
+    Refused {
+        /// Why.
+        refusal: Refusal,
     },
     /// The authority does not answer.
     #[error("the authority does not answer: {0}")]
@@ -166,20 +172,26 @@ impl Witness {
         Some((above, Action::Reserve))
     }
 
-    /// Hands a reply of the actuator over; one that grants nothing is ignored, and so is a grant to
-    /// another node or to an earlier life of this one, which may have used it.
+    /// Hands a reply of the actuator over. One to another node or to an earlier life of this one, which
+    /// may have used the grant, is ignored, and so is one that neither grants nor says why it never will.
     pub fn receive(&mut self, reply: &Reply) {
         let Some((node, above)) = self.wanted else {
             return;
         };
-        if let Verdict::Granted { epoch, .. } = reply.verdict
-            && (reply.node, reply.incarnation) == (node, self.incarnation)
-            && epoch.owner() == node
-            && epoch > above
-        {
-            self.wanted = None;
-            self.answer = Some(Ok(Grant { epoch }));
+        if (reply.node, reply.incarnation) != (node, self.incarnation) {
+            return;
         }
+        let answer = match reply.verdict {
+            Verdict::Granted { epoch, .. } if epoch.owner() == node && epoch > above => {
+                Ok(Grant { epoch })
+            }
+            Verdict::Nack(refusal @ (Refusal::NotDurable | Refusal::EpochJump)) => {
+                Err(AuthorityError::Refused { refusal })
+            }
+            _ => return,
+        };
+        self.wanted = None;
+        self.answer = Some(answer);
     }
 }
 

@@ -76,6 +76,7 @@ impl Exec {
 
 impl Program {
     fn ask(&mut self, reading: &Reading, state: &str) -> Result<(f64, String), StandbyError> {
+        self.expect_silence()?;
         let name = self.name.clone();
         let failed = |doing, error| StandbyError::Program {
             doing,
@@ -99,6 +100,29 @@ impl Program {
             name: name.clone(),
             found: answer.chars().take(60).collect(),
         })
+    }
+
+    /// Two answers for one question would make every later one that of an earlier cycle.
+    fn expect_silence(&mut self) -> Result<(), StandbyError> {
+        let now = Timespec::default();
+        let output = PollFd::new(self.stdout.get_ref(), PollFlags::IN);
+        if self.stdout.buffer().is_empty() && poll(&mut [output], Some(&now)) != Ok(1) {
+            return Ok(());
+        }
+        let error = match self.stdout.fill_buf() {
+            // It has ended: the question will say so.
+            Ok([]) => return Ok(()),
+            Ok(come) => StandbyError::Unasked {
+                name: self.name.clone(),
+                found: String::from_utf8_lossy(come).chars().take(60).collect(),
+            },
+            Err(error) => StandbyError::Program {
+                doing: "hear",
+                name: self.name.clone(),
+                error,
+            },
+        };
+        Err(error)
     }
 
     /// What came, up to and with the line's end; nothing when the program closed its output.
@@ -217,6 +241,21 @@ mod tests {
 
     fn start(words: &[String]) -> Exec {
         Exec::start(words, Signals::never()).expect("sh starts")
+    }
+
+    #[test]
+    fn a_program_that_says_more_than_it_is_asked_is_found_out_and_not_believed() {
+        let script = "while read c m s; do printf '1 a\\n2 b\\n'; done";
+        let exec = start(&["sh", "-c", script].map(str::to_owned));
+        let reading = Reading {
+            cycle: 1,
+            measured: 0.0,
+        };
+        let mut program = exec.program.borrow_mut();
+        let first = program.ask(&reading, "-").expect("an answer");
+        assert_eq!(first, (1.0, "a".to_owned()));
+        let error = program.ask(&reading, "a").expect_err("one line too many");
+        assert!(matches!(error, StandbyError::Unasked { .. }), "{error}");
     }
 
     #[test]

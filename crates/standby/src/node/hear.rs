@@ -48,7 +48,7 @@ impl<C: Controller> Node<C> {
                     self.hear_heartbeat(now, *path, heartbeat, &mut heard, events);
                 }
                 Received::Fragment { fragment, .. } => {
-                    self.hear_fragment(fragment, &mut heard, events)
+                    self.hear_fragment(now, fragment, &mut heard, events)
                 }
                 Received::Reply(reply) => self.hear_reply(now, reply, &mut heard, events),
                 Received::Grant(Ok(grant)) => self.hear_grant(*grant),
@@ -97,15 +97,7 @@ impl<C: Controller> Node<C> {
             self.condition.0.set(Alarm::EpochJump, true, events);
             return;
         }
-        if self.partner.is_known()
-            && heartbeat.seq
-                > self
-                    .partner
-                    .seq
-                    .max(now.cycle)
-                    .saturating_add(CYCLE_LEAD_MAX)
-        {
-            // Believed, it would make everything that follows look old.
+        if self.partner.is_known() && self.is_far_ahead(now, heartbeat.seq) {
             self.condition.0.counts.implausible += 1;
             return;
         }
@@ -196,6 +188,7 @@ impl<C: Controller> Node<C> {
 
     fn hear_fragment<'m>(
         &mut self,
+        now: &Now,
         fragment: &'m Fragment,
         heard: &mut Heard<'m>,
         events: &mut Vec<Event>,
@@ -207,6 +200,10 @@ impl<C: Controller> Node<C> {
         }
         if self.is_owner() || self.followed != Some(fragment.epoch) || fragment.epoch < self.level {
             self.condition.0.counts.stale += 1;
+            return;
+        }
+        if self.is_far_ahead(now, fragment.seq) {
+            self.condition.0.counts.implausible += 1;
             return;
         }
         let Fragment {
@@ -316,6 +313,12 @@ impl<C: Controller> Node<C> {
                 | Standing::Disqualified
                 | Standing::Maintenance => true,
             }
+    }
+
+    /// Believed, it would make everything that follows look old.
+    fn is_far_ahead(&self, now: &Now, seq: u64) -> bool {
+        let latest = self.partner.seq.max(now.cycle);
+        seq > latest.saturating_add(CYCLE_LEAD_MAX)
     }
 
     fn jumps(&self, epoch: Epoch) -> bool {

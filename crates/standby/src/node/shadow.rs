@@ -2,7 +2,9 @@
 //!
 //! Contract: the controller is in the state after cycle `after`. A checkpoint of an earlier cycle is
 //! adopted and the own inputs of the cycles since are run again, so its latency costs nothing; one of
-//! the present or a later cycle is adopted and waited for, so no input counts twice.
+//! the present or a later cycle is adopted and waited for, so no input counts twice. One that is further
+//! ahead than the history is long comes from a node that counts otherwise: waited for, it would stand
+//! still for as long, so the run goes on from it at once and is not exact.
 
 use std::collections::VecDeque;
 
@@ -174,7 +176,12 @@ impl<C: Controller<Input = I>, I: Clone> Shadow<C, I> {
         self.is_encoded.0 = false;
         self.adopted = (complete.epoch, complete.seq);
         self.after = complete.seq;
-        self.is_exact = true;
+        let wait_max = u64::try_from(self.history_cycles).unwrap_or(u64::MAX);
+        self.is_exact = complete.seq <= cycle.saturating_add(wait_max);
+        if !self.is_exact {
+            self.after = cycle.saturating_sub(1);
+            return Ok(());
+        }
         if !replays {
             return Ok(());
         }

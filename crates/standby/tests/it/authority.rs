@@ -1,7 +1,7 @@
 //! Who grants epochs: never the same one twice, and none that is not durable.
 
 use bumpless_standby::authority::{Authority, AuthorityError, LocalFile, Witness};
-use bumpless_standby::message::{Action, Grant, Reply, Verdict};
+use bumpless_standby::message::{Action, Grant, Refusal, Reply, Verdict};
 use bumpless_standby::persist::FileStore;
 use bumpless_standby::{Epoch, NodeId};
 use proptest::prelude::*;
@@ -161,8 +161,10 @@ fn the_witness_asks_until_it_is_answered_and_takes_only_what_is_granted_to_this_
         incarnation: 1,
         ..reply(grant(5, ME))
     };
+    let (unclaimed, full) = (Refusal::Unclaimed, Refusal::NotDurable);
     for ignored in [
         reply(Verdict::Ack),
+        reply(Verdict::Nack(unclaimed)),
         reply(grant(4, PARTNER)),
         reply(grant(4, ME)),
         reply(grant(6, PARTNER)),
@@ -173,6 +175,11 @@ fn the_witness_asks_until_it_is_answered_and_takes_only_what_is_granted_to_this_
         assert_eq!(witness.poll(), None, "{ignored:?}");
         assert_eq!(witness.request::<f64>(), Some((seen, Action::Reserve)));
     }
+    witness.receive(&reply(Verdict::Nack(full)));
+    assert_eq!(witness.request::<f64>(), None);
+    let refused = AuthorityError::Refused { refusal: full };
+    assert_eq!(witness.poll(), Some(Err(refused)));
+    witness.want(ME, seen);
     witness.receive(&reply(grant(5, ME)));
     assert_eq!(witness.request::<f64>(), None);
     let epoch = Epoch::new(5, ME);

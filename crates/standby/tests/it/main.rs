@@ -3,6 +3,7 @@
 mod actuator;
 mod actuator_random;
 mod authority;
+mod cycles;
 mod device;
 mod frame;
 mod frame_random;

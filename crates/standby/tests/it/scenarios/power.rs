@@ -63,6 +63,25 @@ fn a_standby_that_cannot_save_its_epoch_takes_nothing_over_and_alarms() {
     }
 }
 
+/// 31, of the actuator as the authority.
+#[test]
+fn a_standby_whose_authority_cannot_save_its_epoch_alarms_until_it_can() {
+    let mut setup = Setup::new(31);
+    setup.authority = Kind::Witness;
+    let mut world = World::settled(Ramp::new(), setup);
+    world.run_to(50);
+    world.actuator_disk.fail(Some("No space left on device"));
+    world.crash(B);
+    world.start(B);
+    world.run_to(100);
+    assert!(world.first(B, raised(Alarm::NoBallot)).is_some());
+    assert!(world.node(B).status().active_alarms.has(Alarm::NoBallot));
+    assert_eq!(world.promotions(), 0);
+    world.actuator_disk.fail(None);
+    world.expect_pair_within(4);
+    assert!(!world.node(B).status().active_alarms.has(Alarm::NoBallot));
+}
+
 /// 31, of the actuator: an output whose epoch cannot be made durable is not applied.
 #[test]
 fn an_actuator_that_cannot_save_the_new_level_does_not_apply_the_output() {
