@@ -8,7 +8,8 @@
 //!   register ─ start ─▶ running ── command ends ──▶ kill who is left of it ─┬ well, or as asked, or fenced:
 //!                        │ signal from run ──▶ to the group                 │   give the slot back
 //!                        │ fenced ───────────▶ SIGTERM, then SIGKILL        └ else: end with the slot
-//!                        └ run is gone ──────▶ SIGKILL
+//!                        │ run is gone ──────▶ SIGKILL
+//!                        └ table replaced ───▶ register in the new one
 //! ```
 
 use std::ffi::OsString;
@@ -40,6 +41,9 @@ use crate::kept::{Group, code_of, code_of_signal, listen_to_the_parent, orphans}
 const BEATS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_millis(50);
 
+/// Between two tries to register in the table that has taken the place of the one before.
+const REGISTERS_EVERY: Duration = Duration::from_secs(1);
+
 /// What the waiting threads tell.
 #[derive(Debug)]
 enum News {
@@ -66,7 +70,7 @@ pub fn run(arguments: &JobArguments) -> Result<u8, RunError> {
         tell(Told::GivesUp);
     }
     if let Some(folder) = &arguments.notify_folder {
-        // `run` deletes its folder, if it is still there.
+        // For the next job.
         let _ = std::fs::remove_file(folder.join("socket"));
     }
     ended
@@ -116,7 +120,9 @@ fn attend(arguments: &JobArguments) -> Result<u8, RunError> {
         let _ = sender.send(News::Ended(status));
     });
     let mut watch = Watch {
+        arguments,
         seat,
+        registers_at: Instant::now(),
         group,
         progress,
         stop_within: times.stop_within,
@@ -127,6 +133,10 @@ fn attend(arguments: &JobArguments) -> Result<u8, RunError> {
     };
     let status = watch.until_the_end(&news);
     orphans::end(&[]);
+    if let Some(folder) = arguments.notify_folder.as_ref().filter(|_| watch.is_alone) {
+        // It was for `run` to delete. Left over, it is in nobody's way.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     let status = status.map_err(RunError::file("wait for", "the command"))?;
     let code = code_of(status);
     if watch.is_fenced || watch.ended_well(code) {
@@ -202,8 +212,11 @@ impl Seat {
 
 /// A command that runs.
 #[derive(Debug)]
-struct Watch {
+struct Watch<'a> {
+    arguments: &'a JobArguments,
     seat: Seat,
+    /// When it tries to register anew, if its table was replaced.
+    registers_at: Instant,
     group: Group,
     progress: Arc<Progress>,
     stop_within: Duration,
@@ -215,7 +228,7 @@ struct Watch {
     is_alone: bool,
 }
 
-impl Watch {
+impl Watch<'_> {
     fn until_the_end(&mut self, news: &Receiver<News>) -> std::io::Result<ExitStatus> {
         loop {
             let now = Instant::now();
@@ -244,7 +257,7 @@ impl Watch {
     }
 
     /// Beats, if the command is on time.
-    fn has_lost_its_slot(&self, now: Instant) -> bool {
+    fn has_lost_its_slot(&mut self, now: Instant) -> bool {
         let Seat { table, handle } = self.seat;
         let beat = if self.progress.is_on_time(now) {
             table.beat(handle)
@@ -257,10 +270,31 @@ impl Watch {
                 say(&format!("{handle}: fenced: ending the command"));
                 true
             }
+            Err(error @ (HeartbeatError::Superseded { .. } | HeartbeatError::Orphaned { .. })) => {
+                self.register_anew(&error, now);
+                false
+            }
             Err(error) => {
                 say(&format!("{error}: ending the command"));
                 true
             }
+        }
+    }
+
+    /// The path names another table, or none: that is not the command's fault.
+    fn register_anew(&mut self, why: &HeartbeatError, now: Instant) {
+        if now < self.registers_at {
+            return;
+        }
+        self.registers_at = now + REGISTERS_EVERY;
+        match Seat::take(&self.arguments.table, &self.arguments.label) {
+            Ok(seat) => {
+                say(&format!("{why}: registered anew: {}", seat.handle));
+                let former = std::mem::replace(&mut self.seat, seat);
+                // Nobody watches there any more.
+                let _ = former.table.unregister(former.handle);
+            }
+            Err(error) => say(&format!("{why}: nobody watches the command: {error}")),
         }
     }
 

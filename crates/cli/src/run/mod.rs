@@ -12,7 +12,7 @@
 //! command fails, is killed, or `run` is killed, the job ends who is left of the command and then itself
 //! without giving the slot back: so the kernel tells the watchdog of the death at once, and when it is
 //! told nothing of the command lives any more. If the job itself is killed, the kernel tells, the command
-//! dies with it, and `run` ends who is left. Only if `run` and job are killed at once, what the command
+//! dies with it, and `run` ends who is left; if it is stopped, a watchdog fences it, and `run` kills it. Only if `run` and job are killed at once, what the command
 //! had started lives on.
 //!
 //! Without a way to show progress the job beats as long as the command lives. With one it beats only

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use bumpless_heartbeat::Label;
 use bumpless_substrate::guard::become_subreaper;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{
     SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
@@ -32,6 +32,13 @@ use super::error::RunError;
 use super::{say, site};
 use crate::backoff::Backoff;
 use crate::kept::{code_of, code_of_signal, orphans};
+
+/// Between two looks at the slot of the job, which may itself be stopped.
+const LOOKS: Duration = Duration::from_secs(1);
+
+/// A fenced job that has not ended its command so long after it should have is killed, and its command with
+/// it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a job tells on its socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,9 +163,9 @@ impl Runner<'_> {
         let mut backoff = Backoff::default();
         loop {
             let started = Instant::now();
-            let socket = self.start()?;
+            let (socket, job) = self.start()?;
             let mut asked = Vec::new();
-            let ending = attend(socket, news, &mut asked)?;
+            let ending = self.attend(socket, job, news, &mut asked)?;
             if !self.starts_again(ending, &asked) {
                 return Ok(ending.code);
             }
@@ -200,7 +207,7 @@ impl Runner<'_> {
     }
 
     /// Starts a job: this very program, whatever its file was replaced by.
-    fn start(&self) -> Result<UnixStream, RunError> {
+    fn start(&self) -> Result<(UnixStream, Pid), RunError> {
         let tried = || RunError::file("start", "the job");
         let (ours, theirs) = UnixStream::pair().map_err(tried())?;
         send_input(&ours).map_err(tried())?;
@@ -209,6 +216,7 @@ impl Runner<'_> {
         // A terminal's signals are for this process, which passes them on.
         command.stdin(OwnedFd::from(theirs)).process_group(0);
         let mut process = command.spawn().map_err(tried())?;
+        let job = Pid::from_child(&process);
         let (sender, spared) = (self.sender.clone(), self.spared.clone());
         thread::spawn(move || {
             let status = process.wait();
@@ -218,7 +226,53 @@ impl Runner<'_> {
             // Nobody listens when the process is about to end.
             let _ = sender.send(News::Ended(status));
         });
-        Ok(ours)
+        Ok((ours, job))
+    }
+
+    /// Until the job has ended; `asked` gets the signals that were passed on.
+    fn attend(
+        &self,
+        mut socket: UnixStream,
+        job: Pid,
+        news: &Receiver<News>,
+        asked: &mut Vec<i32>,
+    ) -> Result<Ending, RunError> {
+        let mut fenced_at = None;
+        loop {
+            match news.recv_timeout(LOOKS) {
+                Ok(News::Signal(signal)) => {
+                    asked.push(signal);
+                    // A job that has ended has told so, or is about to.
+                    let _ = socket.write_all(&[signal as u8]);
+                    if signal == SIGTSTP {
+                        // Stopped like its command, as a shell expects; goes on at SIGCONT.
+                        let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+                    }
+                }
+                Ok(News::Ended(status)) => {
+                    let status = status.map_err(RunError::file("wait for", "the job"))?;
+                    let mut told = Vec::new();
+                    // What cannot be read was not told.
+                    let _ = socket.set_nonblocking(true);
+                    let _ = socket.read_to_end(&mut told);
+                    return Ok(Ending {
+                        code: code_of(status),
+                        is_fenced: fenced_at.is_some() || told.contains(&(Told::Fenced as u8)),
+                        gives_up: told.contains(&(Told::GivesUp as u8)),
+                    });
+                }
+                // This process keeps a sender: they are never all gone.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    if fenced_at.is_some() || site::is_fenced(&self.path, job) {
+                        let since = *fenced_at.get_or_insert_with(Instant::now);
+                        if since.elapsed() > self.arguments.stop_within + PATIENCE {
+                            // Not yet waited for, or gone: then it needs no signal.
+                            let _ = kill_process(job, Signal::KILL);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     fn words(&self) -> Vec<OsString> {
@@ -272,41 +326,6 @@ fn send_input(socket: &UnixStream) -> std::io::Result<()> {
         SendFlags::empty(),
     )?;
     Ok(())
-}
-
-/// Until the job has ended; the signals that were passed on.
-fn attend(
-    mut socket: UnixStream,
-    news: &Receiver<News>,
-    asked: &mut Vec<i32>,
-) -> Result<Ending, RunError> {
-    loop {
-        match news.recv() {
-            Ok(News::Signal(signal)) => {
-                asked.push(signal);
-                // A job that has ended has told so, or is about to.
-                let _ = socket.write_all(&[signal as u8]);
-                if signal == SIGTSTP {
-                    // Stopped like its command, as a shell expects; goes on at SIGCONT.
-                    let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-                }
-            }
-            Ok(News::Ended(status)) => {
-                let status = status.map_err(RunError::file("wait for", "the job"))?;
-                let mut told = Vec::new();
-                // What cannot be read was not told.
-                let _ = socket.set_nonblocking(true);
-                let _ = socket.read_to_end(&mut told);
-                return Ok(Ending {
-                    code: code_of(status),
-                    is_fenced: told.contains(&(Told::Fenced as u8)),
-                    gives_up: told.contains(&(Told::GivesUp as u8)),
-                });
-            }
-            // This process keeps a sender.
-            Err(_) => {}
-        }
-    }
 }
 
 /// The signal that asked to end meanwhile.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bumpless_failover::lease::{Holder, Lease};
 use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::region::{RegionError, default_folder};
+use rustix::process::Pid;
 
 use super::error::RunError;
 
@@ -38,4 +39,16 @@ pub fn open(named: Option<&Path>) -> Result<HeartbeatTable, RunError> {
 #[must_use]
 pub fn is_watched(table: &HeartbeatTable) -> bool {
     Lease::load(&table.header().lease).holder() != Holder::Nobody
+}
+
+/// Whether this process has lost its slot in the table.
+#[must_use]
+pub fn is_fenced(path: &Path, owner: Pid) -> bool {
+    // Opened each time: the path may name another table by now.
+    let Ok(table) = HeartbeatTable::open_read_only(path) else {
+        return false;
+    };
+    let pid = owner.as_raw_nonzero().get().unsigned_abs();
+    let mut live = table.iter_live();
+    live.any(|(_, seen)| seen.pid == pid && seen.is_fenced)
 }

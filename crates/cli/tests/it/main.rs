@@ -11,3 +11,5 @@ mod lead;
 mod look;
 mod manifest;
 mod rig;
+mod run;
+mod watch;

@@ -33,12 +33,14 @@ mod owners;
 mod pair;
 mod rights;
 mod roles;
+mod runs;
 mod scene;
 mod setup;
 mod silence;
 mod standby;
 mod takeovers;
 mod tally;
+mod watches;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -67,6 +69,8 @@ enum Needs {
     Namespaces,
     /// To make network namespaces with a bridge.
     Networks,
+    /// To run a program in Python.
+    Python,
     /// Core dumps that are written to the process's folder.
     CoreFiles,
 }
@@ -137,6 +141,10 @@ const SCENARIOS: &[Scenario] = scenarios![
     61 Nothing barrier::stopped_member_holds_the_others_up_until_it_is_fenced,
     62 Nothing barrier::death_of_the_one_awaited_releases_the_others_at_once,
     63 Nothing barrier::death_without_certificate_is_proven_by_those_who_wait,
+    70 Nothing runs::service_that_tells_no_progress_any_more_is_fenced_and_started_again,
+    71 Python runs::python_service_is_watched_killed_and_passed_on,
+    72 Nothing watches::each_verdict_is_handed_to_a_command_until_it_takes_it_and_never_again,
+    73 Nothing watches::a_command_that_hangs_stalls_no_verdict_and_a_standby_gives_its_units_again,
     102 Nothing takeovers::killed_primary_is_replaced_and_its_output_goes_on,
     104 Nothing takeovers::stopped_primary_that_goes_on_drives_nothing,
     105 Nothing takeovers::zombie_that_hears_no_partner_is_demoted_by_the_plant,
@@ -254,6 +262,7 @@ impl Needs {
             }
             Self::Namespaces => namespaces::missing(),
             Self::Networks => networks::missing(),
+            Self::Python => runs::python_missing(),
             Self::CoreFiles => owners::missing(),
         }
     }

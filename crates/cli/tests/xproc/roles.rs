@@ -19,7 +19,7 @@ use rustix::process::{Gid, Uid};
 use crate::lines::{Lines, Next};
 use crate::{
     barrier, churn, elections, false_deaths, files, forks, leads, namespaces, observers, owners,
-    rights, silence,
+    rights, runs, silence,
 };
 
 /// The first argument of a child.
@@ -37,6 +37,7 @@ pub fn play(arguments: &[String]) -> ExitCode {
         "dropping owner" => forks::dropping_owner(rest),
         "candidate" => elections::candidate_process(rest),
         "crowd" => elections::crowd(rest),
+        "service" => runs::service(rest),
         "sole command" => leads::sole_command(rest),
         "attacher" => files::attacher(),
         "starter" => files::starter(rest),
