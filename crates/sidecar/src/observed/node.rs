@@ -171,5 +171,6 @@ fn authority_code(error: &AuthorityError) -> u64 {
         AuthorityError::Store(_) => 1,
         AuthorityError::Exhausted { .. } => 2,
         AuthorityError::Unreachable(_) => 3,
+        AuthorityError::Refused { .. } => 4,
     }
 }
