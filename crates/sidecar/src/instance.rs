@@ -114,7 +114,7 @@ impl Instruments {
     }
 
     /// Pushes an observation of an operation that was not timed.
-    #[inline]
+    #[inline(always)]
     pub fn observe(&self, op_kind: u16, is_contended: bool, value: u32) {
         self.push(op_kind, contended_flag(is_contended), 0, value);
     }
@@ -125,7 +125,7 @@ impl Instruments {
         self.push(op_kind, flags, latency_ns, value);
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&self, op_kind: u16, flags: u16, latency_ns: u64, value: u32) {
         // One that finds no place is counted by the ring.
         let _ = self.ring.push(Observation {

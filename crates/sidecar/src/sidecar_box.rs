@@ -92,7 +92,7 @@ impl<T: Observe> SidecarBox<T> {
         self.inner
     }
 
-    /// One call: takes a new tag over, makes the call, and pushes what it was. One call in 64 is timed.
+    /// One call: takes a new tag over, makes the call, and pushes what it was. One call in 256 is timed.
     #[inline]
     pub(crate) fn observed<R>(
         &self,
@@ -116,6 +116,52 @@ impl<T: Observe> SidecarBox<T> {
         instruments.observe(op_kind.into(), is_contended(&answer), value);
         answer
     }
+
+    /// As [`observed`](Self::observed), for a call that answers nothing but that it is done, and is made so
+    /// often that an error is not to be moved about in memory when there is none: the next locked instruction
+    /// waits for every store.
+    #[inline(always)]
+    pub(crate) fn observed_unit<E>(
+        &self,
+        op_kind: impl Into<u16>,
+        value: u32,
+        call: impl Fn(&T) -> Result<(), E>,
+        is_contended: impl Fn(&Result<(), E>) -> bool,
+    ) -> Result<(), E> {
+        let instruments = &*self.instruments;
+        instruments.follow(|tag| self.inner.apply(tag));
+        let op_kind = op_kind.into();
+        if instruments.ring().sample_due() {
+            return timed(
+                instruments,
+                op_kind,
+                value,
+                || call(&self.inner),
+                is_contended,
+            );
+        }
+        match call(&self.inner) {
+            Ok(()) => {
+                instruments.observe(op_kind, false, value);
+                Ok(())
+            }
+            Err(error) => failed(instruments, op_kind, value, error, is_contended),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn failed<E>(
+    instruments: &Instruments,
+    op_kind: u16,
+    value: u32,
+    error: E,
+    is_contended: impl Fn(&Result<(), E>) -> bool,
+) -> Result<(), E> {
+    let answer = Err(error);
+    instruments.observe(op_kind, is_contended(&answer), value);
+    answer
 }
 
 #[cold]

@@ -15,7 +15,7 @@ pub const PRODUCERS_MAX: usize = 64;
 /// Powers of two of nanoseconds that the histogram tells apart: the last holds all from 2^30 ns on.
 pub const LATENCY_BUCKETS: usize = 32;
 
-/// How long timed operations took. One operation in 64 is timed.
+/// How long timed operations took. One operation in 256 is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Latency {
     /// How many were timed.

@@ -131,7 +131,7 @@ impl<T: AsTable> SidecarBox<T> {
     #[inline]
     pub fn beat(&self, handle: Handle) -> Result<()> {
         let call = |inner: &T| inner.as_table().beat(handle);
-        self.observed(TableOp::Beat, value(handle), call, found_another)
+        self.observed_unit(TableOp::Beat, value(handle), call, found_another)
     }
 
     /// As [`HeartbeatTable::mark_in_flight`].

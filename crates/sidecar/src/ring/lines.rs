@@ -192,6 +192,7 @@ impl Lines {
 
     /// Counts a record that got no place.
     #[cold]
+    #[inline(never)]
     pub fn count_dropped(&self) {
         // Relaxed: a number.
         self.dropped.fetch_add(1, Ordering::Relaxed);

@@ -86,36 +86,30 @@ impl<'m, const P: usize, S: Slot<P>> Ring<'m, P, S> {
         self.slots.get(position as usize & mask)
     }
 
-    /// Whether the consumer has not given back the place of `position`.
-    #[inline]
-    fn is_full(&self, seen: Tail) -> bool {
-        // Of a head that is newer than `seen` the tail is newer too, and the reservation fails.
-        self.lines.head().pending(seen).cast_signed() >= self.slots.len() as i32
-    }
-
     /// Writes a record; false when it was dropped. `wake` is called if the consumer slept. Cost: one locked
-    /// instruction, and a store for each word.
-    #[inline]
+    /// instruction, and a store for each word. Always inlined: the locked instruction waits for every store
+    /// before it, those of a call's frame and arguments too, which cost more than all else here.
+    #[inline(always)]
     pub fn push(&self, mode: Mode, words: &[u64; P], wake: impl FnOnce()) -> bool {
         let mut seen = self.lines.tail();
-        for _ in 0..TRIES {
-            if mode == Mode::Lossless && self.is_full(seen) {
-                break;
-            }
-            let Err(found) = self.lines.reserve(seen) else {
-                let position = seen.position();
-                if let Some(slot) = self.slot(position) {
-                    slot::write(slot, position, words);
-                }
-                if seen.is_asleep() {
-                    wake();
-                }
-                return true;
-            };
-            seen = found;
+        if mode == Mode::Lossless && is_full(self.lines, self.slots.len(), seen) {
+            self.lines.count_dropped();
+            return false;
         }
-        self.lines.count_dropped();
-        false
+        if let Err(found) = self.lines.reserve(seen) {
+            match reserve_again(self.lines, self.slots.len(), mode, found) {
+                Some(reserved) => seen = reserved,
+                None => return false,
+            }
+        }
+        let position = seen.position();
+        if let Some(slot) = self.slot(position) {
+            slot::write(slot, position, words);
+        }
+        if seen.is_asleep() {
+            wake();
+        }
+        true
     }
 
     /// Delivers what is there, at most as many records as fit; one consumer at a time. A record whose
@@ -227,6 +221,31 @@ impl<'m, const P: usize, S: Slot<P>> Ring<'m, P, S> {
             },
         }
     }
+}
+
+/// Whether the consumer has not given back the place at the tail.
+#[inline(always)]
+fn is_full(lines: &Lines, capacity: usize, seen: Tail) -> bool {
+    // Of a head that is newer than `seen` the tail is newer too, and the reservation fails.
+    lines.head().pending(seen).cast_signed() >= capacity as i32
+}
+
+/// Reserves a place while others do. `None`: the record is dropped, and counted. Not a method: the ring
+/// would have to be put into memory for it, in front of the locked instruction of every push.
+#[cold]
+#[inline(never)]
+fn reserve_again(lines: &Lines, capacity: usize, mode: Mode, mut seen: Tail) -> Option<Tail> {
+    for _ in 0..TRIES {
+        if mode == Mode::Lossless && is_full(lines, capacity, seen) {
+            break;
+        }
+        match lines.reserve(seen) {
+            Ok(()) => return Some(seen),
+            Err(found) => seen = found,
+        }
+    }
+    lines.count_dropped();
+    None
 }
 
 /// Where a consumer is; gives places back now and then, and at the end, also when a delivery panics.

@@ -84,7 +84,7 @@ const LAST: u64 = 0xc4ce_b9fe_1a85_ec53;
 
 /// The stamp of a record at a position. The words are mixed apart from the position, so that this is done
 /// by the time the position is reserved.
-#[inline]
+#[inline(always)]
 fn stamp_of<const P: usize>(position: u64, words: &[u64; P]) -> u64 {
     let of_words = words.iter().fold(0_u64, |mixed, word| {
         mixed.rotate_left(23) ^ word.wrapping_mul(SPREAD)
@@ -96,7 +96,7 @@ fn stamp_of<const P: usize>(position: u64, words: &[u64; P]) -> u64 {
 }
 
 /// Writes the record of a position that the caller has reserved. Cost: no locked instruction.
-#[inline]
+#[inline(always)]
 pub fn write<const P: usize>(slot: &impl Slot<P>, position: u64, words: &[u64; P]) {
     for (word, value) in slot.words().iter().zip(words) {
         // Relaxed: the stamp publishes them.

@@ -131,9 +131,9 @@ fn what_a_panic_interrupts_counts_as_delivered_and_the_rest_comes_later() {
 }
 
 #[test]
-fn one_operation_in_64_is_due_for_timing() {
-    let ring = ObservationRing::with_capacity(1024);
-    let due = (0..640).filter(|value| {
+fn one_operation_in_256_is_due_for_timing() {
+    let ring = ObservationRing::with_capacity(4096);
+    let due = (0..2560).filter(|value| {
         let is_due = ring.sample_due();
         assert!(ring.push(numbered(*value)));
         is_due
