@@ -6,6 +6,8 @@
 
 mod backoff;
 mod bench;
+mod doctor;
+mod events;
 mod kept;
 mod lead;
 mod list;
@@ -13,14 +15,16 @@ mod look;
 mod out;
 mod pool;
 mod run;
+mod shell;
 mod signals;
 mod standby;
 mod status;
+mod top;
 mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Processes that survive each other's death.
 #[derive(Debug, Parser)]
@@ -47,6 +51,11 @@ enum Command {
     Status(status::StatusArguments),
     List(list::ListArguments),
     Rm(list::RmArguments),
+    Top(top::TopArguments),
+    Events(events::EventsArguments),
+    Doctor(doctor::DoctorArguments),
+    Completions(shell::CompletionsArguments),
+    Man(shell::ManArguments),
 }
 
 fn main() -> ExitCode {
@@ -63,5 +72,10 @@ fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Rm(arguments) => list::rm(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Events(arguments) => events::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     }
 }

@@ -5,6 +5,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bumpless_sidecar::black_box::BLACK_BOX;
+use bumpless_sidecar::ring::OBSERVATIONS;
 use bumpless_substrate::region::{Inspection, Region, RegionError, Usage};
 use serde::Serialize;
 
@@ -27,6 +29,10 @@ pub enum Kind {
     Mailbox,
     /// The lanes of a pool.
     Lanes,
+    /// A black box of events.
+    Events,
+    /// A ring of observations.
+    Observations,
     /// A region of somebody else's format.
     Other,
 }
@@ -40,6 +46,8 @@ impl Kind {
             b"SBTG" => Self::Tag,
             b"MBOX" => Self::Mailbox,
             b"POOL" => Self::Lanes,
+            _ if letters == BLACK_BOX.kind => Self::Events,
+            _ if letters == OBSERVATIONS.kind => Self::Observations,
             _ => Self::Other,
         }
     }
@@ -53,6 +61,8 @@ impl Kind {
             Self::Tag => "tag",
             Self::Mailbox => "mailbox",
             Self::Lanes => "lanes",
+            Self::Events => "events",
+            Self::Observations => "observations",
             Self::Other => "other",
         }
     }

@@ -21,7 +21,7 @@ mod tag;
 pub use beside::{BarrierView, ElectionView};
 pub use error::LookError;
 pub use found::{Found, Kind, look_in};
-pub use slot::SlotView;
+pub use slot::{SlotView, VerdictWord};
 pub use span::span;
 pub use table::{TableView, WatchdogView};
 pub use tag::{PartnerView, TagView};

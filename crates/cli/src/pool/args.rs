@@ -46,6 +46,10 @@ pub struct PoolArguments {
     /// The heartbeat table [default: a new one in shared memory]
     #[arg(long, value_name = "PATH")]
     pub table: Option<PathBuf>,
+    /// Keep what happens to workers in this black box, also afterwards; `bumpless events` prints it
+    /// [default: one beside the table, deleted with it]
+    #[arg(long, value_name = "RING")]
+    pub events: Option<PathBuf>,
     /// Where the manifest of the files accepted goes when all is done [default: standard output]
     #[arg(long, short, value_name = "FILE", conflicts_with = "exec")]
     pub manifest: Option<PathBuf>,

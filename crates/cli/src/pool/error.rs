@@ -16,6 +16,9 @@ pub enum PoolError {
     /// The lanes.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// The black box.
+    #[error(transparent)]
+    BlackBox(#[from] bumpless_sidecar::SidecarError),
     /// A worker could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),

@@ -6,7 +6,7 @@
 //!                     └── scan, fence, hand back ────────────────────────┘
 //! ```
 //! Code map: `args`, `walk`, `own`, `manifest`, `summary`, `progress` face the user; `bell`,
-//! `entry`, `lane` are the shared memory; `worker`, `hash`, `exec` run in workers; `parent`, `give`,
+//! `entry`, `lane` are the shared memory; `journal` writes the black box; `worker`, `hash`, `exec` run in workers; `parent`, `give`,
 //! `supervise`, `harm`, `ending` are the parent's loop over `ledger`, `tenant`, `attempts`, `chaos`, `pace`;
 //! `children` makes its system calls; `site` is the files that a pool has.
 
@@ -22,6 +22,7 @@ mod exec;
 mod give;
 mod harm;
 mod hash;
+mod journal;
 mod lane;
 mod ledger;
 mod manifest;
@@ -55,6 +56,7 @@ pub use worker::run_worker;
 use attempts::Attempts;
 use chaos::{Schedule, Turn};
 use error::PoolError;
+use journal::Journal;
 use lane::Lanes;
 use ledger::Ledger;
 use manifest::Manifest;
@@ -101,10 +103,12 @@ fn run_pool(arguments: PoolArguments) -> Result<Summary, PoolError> {
         .transpose()?;
     let workers = arguments.workers.unwrap_or_else(one_per_cpu);
     let site = Site::take(arguments.table.as_deref(), workers)?;
+    let journal = Journal::create(&site.table, arguments.events.as_deref())?;
 
     let own = [
         manifest.own_names(),
         OwnName::of(site.table.path(), OwnKind::Table),
+        OwnName::of(journal.path(), OwnKind::Table),
         output_dir
             .as_deref()
             .and_then(|dir| OwnName::of(dir, OwnKind::OutputDir)),
@@ -142,6 +146,7 @@ fn run_pool(arguments: PoolArguments) -> Result<Summary, PoolError> {
         ledger: Ledger::default(),
         attempts: Attempts::new(arguments.max_attempts),
         counts: Counts::default(),
+        journal,
         progress: Progress::start(),
         signals,
         found: Some(start_walk(
@@ -164,7 +169,13 @@ fn run_pool(arguments: PoolArguments) -> Result<Summary, PoolError> {
         manifest.write(pool.ledger.accepted_files())?;
     }
     let seconds = Duration::from_nanos(monotonic_ns() - start_ns).as_secs_f64();
-    Ok(Summary::new(&pool.ledger, pool.counts, seconds))
+    let counts = Counts {
+        registered: pool.journal.registered,
+        deaths: pool.journal.deaths,
+        handed_back: pool.journal.handed_back,
+        ..pool.counts
+    };
+    Ok(Summary::new(&pool.ledger, counts, seconds))
 }
 
 /// The walk in a thread of its own: it may wait for a pipe for ever, and is left behind then.

@@ -22,6 +22,7 @@ use super::args::WorkerArguments;
 use super::attempts::Attempts;
 use super::chaos::{Schedule, Turn};
 use super::error::PoolError;
+use super::journal::Journal;
 use super::lane::Lanes;
 use super::ledger::Ledger;
 use super::pace::Pace;
@@ -60,6 +61,7 @@ pub struct Pool<'t> {
     pub(super) ledger: Ledger,
     pub(super) attempts: Attempts,
     pub(super) counts: Counts,
+    pub(super) journal: Journal,
     pub(super) progress: Progress,
     pub(super) signals: Signals,
     /// What the walk finds, in batches; none when it is over.
@@ -112,6 +114,7 @@ impl Pool<'_> {
         self.check_standing(&report)?;
         let epoch = report.new_global_epoch;
         self.read_owners();
+        self.journal.reported(&report);
         for (slot, _) in report.dead_slots {
             self.settle_reported(slot, now_ns)?;
         }

@@ -13,6 +13,7 @@ use bumpless_substrate::proof::Proof;
 use bumpless_substrate::region::{Region, default_folder};
 
 use super::error::PoolError;
+use super::journal;
 use super::lane::Lanes;
 
 /// Slots in a pool's table: more than there are ever lanes.
@@ -98,6 +99,7 @@ fn lanes_of(table: &Path) -> PathBuf {
 
 fn remove(table: &Path) {
     // Nobody is there to be told; what stays is used again by the next pool with this table.
+    let _ = Region::remove(&journal::beside(table));
     let _ = Region::remove(&lanes_of(table));
     let _ = Region::remove(table);
 }

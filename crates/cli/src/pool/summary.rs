@@ -29,6 +29,12 @@ pub struct Summary {
     pub doubled: u64,
     /// From start to end.
     pub seconds: f64,
+    /// Workers that took a slot.
+    pub registered: u64,
+    /// Workers that were reported dead.
+    pub deaths: u64,
+    /// Units that the reports handed back.
+    pub handed_back: u64,
 }
 
 /// What the parent counts on the way.
@@ -44,6 +50,12 @@ pub struct Counts {
     pub stopped: u64,
     /// As in [`Summary`].
     pub skipped: u64,
+    /// As in [`Summary`].
+    pub registered: u64,
+    /// As in [`Summary`].
+    pub deaths: u64,
+    /// As in [`Summary`].
+    pub handed_back: u64,
 }
 
 impl Summary {
@@ -63,6 +75,9 @@ impl Summary {
             lost,
             doubled,
             seconds,
+            registered: counts.registered,
+            deaths: counts.deaths,
+            handed_back: counts.handed_back,
         }
     }
 
@@ -72,7 +87,8 @@ impl Summary {
         // By hand, because the order of the fields is promised.
         format!(
             "{{\"files\":{},\"accepted\":{},\"failed\":{},\"reassigned\":{},\"refused\":{},\
-             \"killed\":{},\"stopped\":{},\"seconds\":{:.3}}}",
+             \"killed\":{},\"stopped\":{},\"seconds\":{:.3},\
+             \"registered\":{},\"deaths\":{},\"handed_back\":{}}}",
             self.files,
             self.accepted,
             self.failed,
@@ -80,7 +96,10 @@ impl Summary {
             self.refused,
             self.killed,
             self.stopped,
-            self.seconds
+            self.seconds,
+            self.registered,
+            self.deaths,
+            self.handed_back
         )
     }
 
@@ -131,6 +150,9 @@ mod tests {
         let counts = Counts {
             refused: 2,
             killed: 3,
+            registered: 4,
+            deaths: 3,
+            handed_back: 1,
             ..Counts::default()
         };
         Summary::new(&ledger, counts, 1.5)
@@ -138,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_json_has_the_promised_fields_in_order() {
-        let wanted = r#"{"files":2,"accepted":2,"failed":0,"reassigned":0,"refused":2,"killed":3,"stopped":0,"seconds":1.500}"#;
+        let wanted = r#"{"files":2,"accepted":2,"failed":0,"reassigned":0,"refused":2,"killed":3,"stopped":0,"seconds":1.500,"registered":4,"deaths":3,"handed_back":1}"#;
         assert_eq!(summary(2, 2).json(), wanted);
     }
 

@@ -39,8 +39,10 @@ impl Pool<'_> {
                 continue;
             };
             tenant.owner = self.lanes.lane(index).and_then(|lane| lane.owner());
-            if tenant.owner.is_some() {
+            if let Some(owner) = tenant.owner {
                 self.stillborn = 0;
+                let pid = tenant.pid.as_raw_nonzero().get().unsigned_abs();
+                self.journal.registered(self.table, owner, pid);
             }
         }
     }
@@ -132,7 +134,11 @@ impl Pool<'_> {
 
     fn acknowledge(&self, slot: SlotRef) -> Result<(), PoolError> {
         match self.watchdog.clear_dead_bitmap(slot) {
-            Ok(_) | Err(AcknowledgeError::AlreadyAcknowledged { .. }) => Ok(()),
+            Ok(acknowledged) => {
+                self.journal.acknowledged(&slot, acknowledged.units);
+                Ok(())
+            }
+            Err(AcknowledgeError::AlreadyAcknowledged { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -235,6 +241,11 @@ impl Pool<'_> {
         let Some(tenant) = self.tenants[lane].take() else {
             return Ok(());
         };
+        let came_to_its_end = tenant.ended.is_some_and(|end| end.exit_status() == Some(0));
+        if let (Some(owner), true) = (tenant.owner, came_to_its_end) {
+            let pid = tenant.pid.as_raw_nonzero().get().unsigned_abs();
+            self.journal.unregistered(owner, pid);
+        }
         let entries = self.lanes.entries(lane);
         for unit in tenant
             .settled

@@ -117,3 +117,56 @@ fn a_region_that_somebody_has_open_is_listed_so_and_is_not_deleted() {
         0
     );
 }
+
+#[test]
+fn doctor_says_by_its_exit_code_how_bad_the_worst_finding_is() {
+    let folder = tempfile::Builder::new()
+        .tempdir_in("/dev/shm")
+        .expect("a folder");
+    let path = folder.path().join("table");
+    let table = HeartbeatTable::create(&path, 8).expect("a table");
+    let mut codes = Vec::new();
+    let findings = |codes: &mut Vec<i32>| {
+        let output = bumpless(&["doctor", "--json"], &[&path]);
+        codes.extend(output.status.code());
+        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let found = found.as_array().expect("findings").clone();
+        let of_table = found.into_iter().filter(|finding| {
+            let check = finding["check"].as_str().expect("a name");
+            check.starts_with(path.to_str().expect("text"))
+        });
+        of_table
+            .filter(|finding| finding["level"] != "fine")
+            .map(|finding| text(finding["level"].as_str().expect("a level").as_bytes()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(findings(&mut codes), Vec::<String>::new());
+    table.register(std::process::id()).expect("a slot");
+    assert_eq!(findings(&mut codes), ["warning"]);
+    std::fs::write(&path, "no table").expect("our file");
+    assert_eq!(findings(&mut codes), ["error"]);
+    assert!(codes[0] < 2 && codes[1..] == [1, 2], "{codes:?}");
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let said = text(&bumpless(&["completions", shell], &[]).stdout);
+        assert!(
+            said.contains("doctor") && said.contains("--max-attempts") || shell == "fish",
+            "{shell}"
+        );
+    }
+    let page = text(&bumpless(&["man"], &[]).stdout);
+    assert!(
+        page.contains(".TH") && page.contains("bumpless\\-status"),
+        "{page}"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = bumpless(&["man", "--dir"], &[folder.path()]);
+    assert_eq!(written.status.code(), Some(0), "{written:?}");
+    for name in ["bumpless.1", "bumpless-top.1", "bumpless-standby-node.1"] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+    assert!(!folder.path().join("bumpless-pool-worker.1").exists());
+}

@@ -10,6 +10,8 @@ mod ends;
 mod lead;
 mod look;
 mod manifest;
+mod operator;
 mod rig;
 mod run;
+mod terminal;
 mod watch;

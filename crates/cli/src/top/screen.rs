@@ -1,0 +1,357 @@
+//! One picture of the model, for any size of terminal from 80 x 24 on; a smaller one shows its beginning.
+
+use std::collections::VecDeque;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Paragraph, Row, Table};
+
+use super::model::{Column, Model};
+use crate::look::{SlotView, TableView, VerdictWord, span};
+
+/// From nothing missed to all that may be.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Draws it all.
+pub fn draw(frame: &mut Frame<'_>, model: &mut Model) {
+    let uses_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    draw_with(frame, model, uses_colour);
+}
+
+fn draw_with(frame: &mut Frame<'_>, model: &mut Model, uses_colour: bool) {
+    let height = frame.area().height;
+    let events_height = if model.events.is_some() {
+        (height / 4).clamp(4, 12)
+    } else {
+        0
+    };
+    let parts = Layout::vertical([
+        Constraint::Length(4),
+        Constraint::Min(3),
+        Constraint::Length(events_height),
+        Constraint::Length(1),
+    ]);
+    let [head, slots, events, foot] = parts.areas(frame.area());
+    frame.render_widget(Paragraph::new(header(model)), head);
+    draw_slots(frame, slots, model, uses_colour);
+    if let Some(lines) = &model.events {
+        draw_events(frame, events, lines);
+    }
+    frame.render_widget(Paragraph::new(keys(model)), foot);
+}
+
+fn header(model: &Model) -> Vec<Line<'static>> {
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let path = model.tables.get(model.chosen);
+    let path = path.map_or(String::new(), |path| path.display().to_string());
+    let title = Line::from(vec![Span::styled("bumpless top ", bold), path.into()]);
+    match &model.view {
+        Ok(view) => vec![title, ticking(view), slots(view), so_far(view)],
+        Err(error) => vec![title, Line::from(error.clone())],
+    }
+}
+
+fn ticking(view: &TableView) -> Line<'static> {
+    let period = view.period_ns.map_or(String::new(), |period_ns| {
+        format!(", one every {}", span(period_ns))
+    });
+    let watchdog = match &view.primary {
+        None => "no watchdog: lags stand still".to_owned(),
+        Some(primary) => {
+            let pid = primary.pid.map_or("?".to_owned(), |pid| pid.to_string());
+            let life = if primary.is_alive {
+                ""
+            } else {
+                " GONE OR LATE"
+            };
+            format!("watchdog pid {pid}{life} +{}", view.standbys.len())
+        }
+    };
+    let (epoch, grace) = (view.epoch, view.grace_epochs);
+    format!("epoch {epoch}{period}, grace {grace}; {watchdog}").into()
+}
+
+fn slots(view: &TableView) -> Line<'static> {
+    let totals = &view.totals;
+    format!(
+        "slots {} of {}: {} silent, {} dead, {} fenced, {} quarantined",
+        totals.live, view.capacity, totals.silent, totals.dead, totals.fenced, totals.quarantined
+    )
+    .into()
+}
+
+fn so_far(view: &TableView) -> Line<'static> {
+    let totals = &view.totals;
+    format!(
+        "units {} in flight, {} to hand back; {} registrations, {} deaths ({} unacknowledged)",
+        totals.units_in_flight,
+        totals.units_to_hand_back,
+        totals.registrations,
+        totals.deaths,
+        totals.deaths_unacknowledged
+    )
+    .into()
+}
+
+fn draw_slots(frame: &mut Frame<'_>, area: Rect, model: &mut Model, uses_colour: bool) {
+    let rows = model.rows();
+    // Below the header line.
+    let visible = usize::from(area.height.saturating_sub(1));
+    model.first_row = model.first_row.min(rows.len().saturating_sub(visible));
+    let head = [
+        Column::Slot.name(),
+        Column::Pid.name(),
+        "  VERDICT",
+        Column::Lag.name(),
+        "GRACE",
+        Column::Units.name(),
+        Column::Deaths.name(),
+        Column::Label.name(),
+        "LAG SO FAR",
+    ];
+    let head = head.map(|name| {
+        let is_chosen = name.trim_start() == model.sorted_by.name();
+        let mark = match (is_chosen, model.is_reversed) {
+            (false, _) => "",
+            (true, false) => "▼",
+            (true, true) => "▲",
+        };
+        format!("{name}{mark}")
+    });
+    let widths = [
+        Constraint::Length(6),
+        Constraint::Length(8),
+        Constraint::Length(15),
+        Constraint::Length(13),
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Length(7),
+        Constraint::Fill(2),
+        Constraint::Fill(1),
+    ];
+    let lags = &model.lags;
+    let shown = rows.iter().skip(model.first_row).take(visible);
+    let body = shown.map(|slot| {
+        let history = lags.get(&(slot.slot, slot.generation));
+        row(slot, history).style(style(slot.verdict, uses_colour))
+    });
+    let header = Row::new(head).style(Style::new().add_modifier(Modifier::REVERSED));
+    let table = Table::new(body, widths).header(header).column_spacing(0);
+    frame.render_widget(table, area);
+}
+
+fn row(slot: &SlotView, history: Option<&VecDeque<u64>>) -> Row<'static> {
+    let lag = match slot.lag_ns {
+        Some(lag_ns) if slot.lag_epochs > 0 => format!("{} ({})", slot.lag_epochs, span(lag_ns)),
+        _ => slot.lag_epochs.to_string(),
+    };
+    let sparks = history.map_or(String::new(), |lags| sparkline(lags, slot.grace_epochs));
+    Row::new([
+        format!("{:4}", slot.slot),
+        format!("{:7}", slot.pid),
+        format!("{} {}", sign(slot.verdict), slot.verdict.word()),
+        lag,
+        format!("{:5}", slot.grace_epochs),
+        format!("{:5}", slot.units_in_flight),
+        format!("{:6}", slot.deaths),
+        slot.label.clone(),
+        sparks,
+    ])
+}
+
+/// The newest first, so that it is seen however little room there is.
+fn sparkline(lags: &VecDeque<u64>, grace_epochs: u64) -> String {
+    let top = LEVELS.len() as u64 - 1;
+    let level = |lag: &u64| {
+        lag.saturating_mul(top)
+            .div_ceil(grace_epochs.max(1))
+            .min(top)
+    };
+    lags.iter()
+        .rev()
+        .map(|lag| LEVELS[level(lag) as usize])
+        .collect()
+}
+
+fn sign(verdict: VerdictWord) -> char {
+    match verdict {
+        VerdictWord::Alive => ' ',
+        VerdictWord::Died => 'x',
+        VerdictWord::Silent => '~',
+        VerdictWord::Released => '<',
+        VerdictWord::InTransition => '>',
+        VerdictWord::Quarantined => '?',
+        VerdictWord::Fenced => '|',
+        VerdictWord::Free => '.',
+    }
+}
+
+fn style(verdict: VerdictWord, uses_colour: bool) -> Style {
+    if !uses_colour {
+        return Style::new();
+    }
+    match verdict {
+        VerdictWord::Alive => Style::new(),
+        VerdictWord::Died => Style::new().fg(Color::Red),
+        VerdictWord::Quarantined => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+        VerdictWord::Silent | VerdictWord::Released => Style::new().fg(Color::Yellow),
+        VerdictWord::Fenced => Style::new().fg(Color::Magenta),
+        VerdictWord::InTransition => Style::new().fg(Color::Cyan),
+        VerdictWord::Free => Style::new().fg(Color::DarkGray),
+    }
+}
+
+fn draw_events(frame: &mut Frame<'_>, area: Rect, events: &VecDeque<String>) {
+    let visible = usize::from(area.height.saturating_sub(1));
+    let first = events.len().saturating_sub(visible);
+    let lines: Vec<Line<'_>> = events
+        .range(first..)
+        .map(|text| text.as_str().into())
+        .collect();
+    let block = Block::new().borders(Borders::TOP).title("events");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn keys(model: &Model) -> Line<'static> {
+    let table = format!("{}/{}", model.chosen + 1, model.tables.len().max(1));
+    let all = if model.shows_all { "fewer" } else { "all" };
+    let sorted_by = model.sorted_by.name();
+    format!("q quit  s sort ({sorted_by})  r reverse  j/k scroll  a {all}  Tab table {table}")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_failover::FailoverWatchdog;
+    use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
+    use bumpless_sidecar::{BlackBox, Event, EventKind};
+    use bumpless_substrate::region::Access;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::crossterm::event::{KeyCode, KeyEvent};
+
+    use super::*;
+
+    /// A table with a late and a prompt owner, and a black box.
+    struct Scene {
+        _folder: tempfile::TempDir,
+        _table: HeartbeatTable,
+        model: Model,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("t");
+            let table = HeartbeatTable::create(&path, 64).unwrap();
+            let profile = |label| Profile {
+                label: Label::new(label).unwrap(),
+                ..Profile::default()
+            };
+            let pid = std::process::id();
+            let late = table.register_as(pid, profile("late one")).unwrap();
+            table.mark_in_flight(late, 1_u8).unwrap();
+            let prompt = table.register_as(pid, profile("a prompt one")).unwrap();
+            {
+                let watchdog = FailoverWatchdog::with_grace(&table, 3);
+                for _ in 0..9 {
+                    table.beat(prompt).unwrap();
+                    let _ = watchdog.scan();
+                }
+            }
+            let beside = folder.path().join("t.events");
+            let black_box = BlackBox::create(beside, 16, Access::Private).unwrap();
+            let silent = Event::new(EventKind::Silent, 1_000_000_000);
+            black_box.record(Event { slot: 0, ..silent });
+            let mut model = Model::new(vec![path]);
+            model.look();
+            Self {
+                _folder: folder,
+                _table: table,
+                model,
+            }
+        }
+
+        fn press(&mut self, letter: char) -> bool {
+            self.model.key(KeyEvent::from(KeyCode::Char(letter)))
+        }
+
+        fn lines(&mut self, width: u16, height: u16) -> Vec<String> {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            let drawn = terminal.draw(|frame| draw_with(frame, &mut self.model, true));
+            let buffer = drawn.unwrap().buffer.clone();
+            let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+            (0..height).map(row).collect()
+        }
+    }
+
+    fn place(lines: &[String], text: &str) -> usize {
+        let found = lines.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("no {text:?} in\n{}", lines.join("\n")))
+    }
+
+    #[test]
+    fn verdicts_events_and_keys_are_seen_at_each_size() {
+        let mut scene = Scene::new();
+        for (width, height) in [(80, 24), (200, 50)] {
+            let lines = scene.lines(width, height);
+            assert_eq!(lines.len(), usize::from(height));
+            let late = &lines[place(&lines, "late one")];
+            assert!(late.contains("~ silent") && late.contains("9 ("), "{late}");
+            assert!(late.contains('█'), "{late}");
+            assert!(place(&lines, "1.000000000 silent slot=0") > place(&lines, "a prompt one"));
+            assert!(lines[usize::from(height) - 1].starts_with("q quit"));
+            place(&lines, "1 silent, 0 dead, 1 fenced, 0 quarantined");
+            place(&lines, "units 0 in flight, 1 to hand back; 3 registrations");
+        }
+    }
+
+    #[test]
+    fn a_terminal_of_any_size_is_no_reason_to_panic() {
+        let mut scene = Scene::new();
+        for (width, height) in [(1, 1), (3, 2), (10, 5), (80, 6), (500, 3)] {
+            scene.lines(width, height);
+        }
+    }
+
+    #[test]
+    fn keys_sort_reverse_and_end() {
+        let mut scene = Scene::new();
+        let order = |scene: &mut Scene| {
+            let lines = scene.lines(80, 24);
+            place(&lines, "late one") < place(&lines, "a prompt one")
+        };
+        assert!(order(&mut scene));
+        scene.press('r');
+        assert!(!order(&mut scene));
+        scene.press('r');
+        // Pid, verdict, lag: what wants attention comes first.
+        for _ in 0..3 {
+            assert!(!scene.press('s'));
+            assert!(order(&mut scene));
+        }
+        for _ in 0..3 {
+            scene.press('s');
+        }
+        assert!(!order(&mut scene), "by label");
+        place(&scene.lines(80, 24), "LABEL▼");
+        for _ in 0..100 {
+            scene.press('j');
+        }
+        place(&scene.lines(80, 24), "late one");
+        assert!(scene.press('q'));
+    }
+
+    #[test]
+    fn a_table_that_is_not_there_is_told_and_no_end() {
+        let mut model = Model::new(vec!["/nonexistent/table".into()]);
+        model.look();
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        let drawn = terminal.draw(|frame| draw_with(frame, &mut model, false));
+        let buffer = drawn.unwrap().buffer.clone();
+        let second: String = (0..80).map(|x| buffer[(x, 1)].symbol()).collect();
+        assert!(second.contains("/nonexistent"), "{second}");
+    }
+}

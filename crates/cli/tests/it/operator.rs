@@ -1,0 +1,103 @@
+//! What an operator sees of a pool under chaos, and whether it is what the pool itself says.
+
+use std::io::Write;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::rig::{Rig, Running, await_that};
+
+fn bumpless(rig: &Rig, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command.current_dir(rig.at("")).args(words);
+    command.output().expect("the program runs")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The table's view; none before it is there.
+fn status(rig: &Rig) -> Option<Value> {
+    let output = bumpless(rig, &["status", "--json", "table"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).ok()?;
+    shown["tables"].get(0).cloned()
+}
+
+fn events(rig: &Rig) -> Vec<Value> {
+    let output = bumpless(rig, &["events", "--json", "kept"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = text(&output);
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+fn count(events: &[Value], name: &str) -> u64 {
+    events.iter().filter(|event| event["event"] == name).count() as u64
+}
+
+fn units(events: &[Value], name: &str) -> u64 {
+    let named = events.iter().filter(|event| event["event"] == name);
+    named
+        .map(|event| event["units"].as_array().map_or(0, Vec::len) as u64)
+        .sum()
+}
+
+#[test]
+fn what_status_and_events_show_of_a_pool_under_chaos_is_what_its_summary_says() {
+    // A whole batch of the walk, so that none waits for the end of the input.
+    let rig = Rig::with_files(256, 60_000);
+    // The pool waits for more names while its input is open: then nothing changes any more.
+    let words = "--workers 3 --chaos kill=60/s --grace 400 --period 5ms --events kept --json \
+                 --manifest sums --files-from -";
+    let mut command = rig.pool(words.split_whitespace());
+    command.stdin(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    let mut input = running.input();
+    input.write_all(b"tree\n").expect("the pool reads");
+    await_that("a death is seen from outside while the pool works", || {
+        status(&rig).is_some_and(|view| view["totals"]["deaths"].as_u64() > Some(0))
+    });
+    // All is done when every worker is idle, and so for many of the pool's scans: kills would show.
+    let (mut last, mut since_epoch) = (Value::Null, 0);
+    await_that("the pool comes to rest", || {
+        let Some(view) = status(&rig) else {
+            return false;
+        };
+        let (totals, epoch) = (view["totals"].clone(), view["epoch"].as_u64().unwrap_or(0));
+        let is_idle = totals["units_in_flight"] == 0 && totals["live"] == 5;
+        let is_still = is_idle && totals["registrations"] == last;
+        if !is_still {
+            since_epoch = epoch;
+        }
+        last = totals["registrations"].clone();
+        is_still && epoch > since_epoch + 100
+    });
+    let view = status(&rig).expect("the table is there");
+    assert_eq!(view["primary"]["pid"], running.pid());
+    assert_eq!(view["grace_epochs"], 400);
+    drop(input);
+    let said = running.end();
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(
+        said.count("deaths") > 0 && said.count("handed_back") > 0,
+        "{}",
+        said.stderr
+    );
+    let events = events(&rig);
+    // The coordinator and the watchdog have a slot each.
+    assert_eq!(
+        view["totals"]["registrations"],
+        said.count("registered") + 2
+    );
+    assert_eq!(view["totals"]["deaths"], said.count("deaths"));
+    assert_eq!(view["totals"]["deaths_unacknowledged"], 0);
+    assert_eq!(count(&events, "registered"), said.count("registered"));
+    assert_eq!(count(&events, "died"), said.count("deaths"));
+    assert_eq!(count(&events, "died"), said.count("killed"));
+    assert_eq!(count(&events, "unregistered"), 3);
+    assert_eq!(units(&events, "handed_back"), said.count("handed_back"));
+    assert_eq!(units(&events, "acknowledged"), said.count("handed_back"));
+    assert_eq!(rig.names(), ["kept", "kept.lock", "sums", "tree"]);
+}
