@@ -312,7 +312,7 @@ mod tests {
     fn a_terminal_of_any_size_is_no_reason_to_panic() {
         let mut scene = Scene::new();
         for (width, height) in [(1, 1), (3, 2), (10, 5), (80, 6), (500, 3)] {
-            scene.lines(width, height);
+            assert_eq!(scene.lines(width, height).len(), usize::from(height));
         }
     }
 
