@@ -2,7 +2,11 @@
 #![cfg(not(bumpless_loom))]
 #![forbid(unsafe_code)]
 
+mod black_box_deaths;
 mod boxes;
+mod peer;
+mod ring_damage;
+mod ring_file;
 mod ring_heap;
 mod scene;
 mod sidecar_thread;
