@@ -172,7 +172,7 @@ impl<'a> Watcher<'a> {
             };
             let (slot, line, to) = (*slot, line(slot), printer.clone());
             let thread = thread::Builder::new().spawn_scoped(scope, move || {
-                let done = exec::run(words, &line.json(), self.arguments.timeout);
+                let done = exec::run(words, &(line.json() + "\n"), self.arguments.timeout);
                 self.conclude(slot, attempt, done, &to);
             });
             if let Err(error) = thread {
