@@ -145,6 +145,7 @@ const SCENARIOS: &[Scenario] = scenarios![
     71 Python runs::python_service_is_watched_killed_and_passed_on,
     72 Nothing watches::each_verdict_is_handed_to_a_command_until_it_takes_it_and_never_again,
     73 Nothing watches::a_command_that_hangs_stalls_no_verdict_and_a_standby_gives_its_units_again,
+    74 Nothing watches::a_watch_that_was_stopped_while_another_took_over_acknowledges_nothing,
     102 Nothing takeovers::killed_primary_is_replaced_and_its_output_goes_on,
     104 Nothing takeovers::stopped_primary_that_goes_on_drives_nothing,
     105 Nothing takeovers::zombie_that_hears_no_partner_is_demoted_by_the_plant,

@@ -173,3 +173,30 @@ pub fn a_command_that_hangs_stalls_no_verdict_and_a_standby_gives_its_units_agai
         "while a command hung, another death was told after {told:.1?}"
     ));
 }
+
+/// 74.
+pub fn a_watch_that_was_stopped_while_another_took_over_acknowledges_nothing(scene: &Scene) {
+    let table = scene.table(64);
+    let (worker, slot) = beating_worker(scene, "3");
+    let generation = table.snapshot(slot as usize).expect("owned").generation;
+    let name = format!("{:016x}/{slot}/{generation}/3", table.creation_id());
+    let script = r#"cat >> given; until [ -e go-on ]; do sleep 0.02; done"#;
+    let mut first = Watch::start(scene, script);
+    first.event("primary");
+    let mut second = Watch::start(scene, script);
+    second.event("standby");
+    worker.kill();
+    let given = || given(scene.path("given"));
+    await_until(LIMIT, "the first command", || given().contains_key(&name));
+    first.signal(Signal::STOP);
+    await_until(LIMIT, "the second command", || {
+        given().get(&name) == Some(&2)
+    });
+    std::fs::write(scene.path("go-on"), "").expect("a file");
+    while second.event("acknowledged")["units"] != 1 {}
+    first.signal(Signal::CONT);
+    let refused = first.event("refused");
+    let why = refused["why"].as_str().expect("a reason");
+    assert!(why.contains("reported in term"), "{why}");
+    assert_eq!(given()[&name], 2);
+}
