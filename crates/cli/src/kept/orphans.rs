@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 
 /// How long what was killed may take to be gone. Who may not be killed (set-user-id) does not hold up
 /// the end for longer.
@@ -29,6 +29,17 @@ pub fn end(spared: &[Pid]) {
             let _ = kill_process(child, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Takes leave of those that are dead, but for the command: a service whose workers leave it would else
+/// fill the list of processes. Cost: a look at the threads of this process.
+pub fn take_leave_but_of(command: Pid) {
+    for child in children() {
+        if child != command {
+            // Alive, or gone: both are well.
+            let _ = waitpid(Some(child), WaitOptions::NOHANG);
+        }
     }
 }
 

@@ -197,7 +197,8 @@ fn end_with_the_leadership(
                 group.signal(Signal::KILL);
                 killed_at = None;
             }
-            Ok(News::Locked(_)) | Err(_) => {}
+            Err(RecvTimeoutError::Timeout) => orphans::take_leave_but_of(group.id()),
+            Ok(News::Locked(_)) | Err(RecvTimeoutError::Disconnected) => {}
         }
     }
 }

@@ -12,6 +12,7 @@
 //!                        └ table replaced ───▶ register in the new one
 //! ```
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{ErrorKind, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -43,6 +44,9 @@ const BEATS: std::ops::RangeInclusive<Duration> =
 
 /// Between two tries to register in the table that has taken the place of the one before.
 const REGISTERS_EVERY: Duration = Duration::from_secs(1);
+
+/// Between two times that it takes leave of the dead.
+const REAPS_EVERY: Duration = Duration::from_secs(1);
 
 /// What the waiting threads tell.
 #[derive(Debug)]
@@ -123,12 +127,13 @@ fn attend(arguments: &JobArguments) -> Result<u8, RunError> {
         arguments,
         seat,
         registers_at: Instant::now(),
+        reaps_at: Instant::now(),
         group,
         progress,
         stop_within: times.stop_within,
         is_fenced: false,
         killed_at: None,
-        asked: Vec::new(),
+        asked: BTreeSet::new(),
         is_alone: false,
     };
     let status = watch.until_the_end(&news);
@@ -217,13 +222,15 @@ struct Watch<'a> {
     seat: Seat,
     /// When it tries to register anew, if its table was replaced.
     registers_at: Instant,
+    /// When it takes leave of those whom the command has left to it.
+    reaps_at: Instant,
     group: Group,
     progress: Arc<Progress>,
     stop_within: Duration,
     is_fenced: bool,
     killed_at: Option<Instant>,
     /// The signals that were passed on.
-    asked: Vec<i32>,
+    asked: BTreeSet<i32>,
     /// `run` is gone.
     is_alone: bool,
 }
@@ -239,10 +246,14 @@ impl Watch<'_> {
                 self.killed_at = None;
                 self.group.signal(Signal::KILL);
             }
+            if self.reaps_at <= now {
+                self.reaps_at = now + REAPS_EVERY;
+                orphans::take_leave_but_of(self.group.id());
+            }
             match news.recv_timeout(self.seat.beats_every()) {
                 Ok(News::Ended(status)) => return status,
                 Ok(News::Signal(signal)) => {
-                    self.asked.push(signal);
+                    self.asked.insert(signal);
                     if let Some(signal) = Signal::from_named_raw(signal) {
                         self.group.signal(signal);
                     }

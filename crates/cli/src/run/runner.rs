@@ -6,6 +6,7 @@
 //! ```
 //! Contract: at most one job at a time, and the next one only when nobody is left of the last one.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{IoSlice, IsTerminal, Read, Write};
 use std::mem::MaybeUninit;
@@ -72,8 +73,12 @@ struct Ending {
 pub fn run(arguments: &RunArguments) -> Result<u8, RunError> {
     let label = label_of(arguments)?;
     let table = site::open(arguments.table.as_deref())?;
-    let path = table.path().to_owned();
+    // The command may go to another folder.
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(RunError::file("find the folder of", path));
+    let path = absolute(table.path())?;
     let way = &arguments.way;
+    let beat_file = way.beat_file.as_deref().map(absolute).transpose()?;
     if (way.beat_file.is_some() || way.beat_fd.is_some() || way.notify) && !site::is_watched(&table)
     {
         let path = path.display();
@@ -92,6 +97,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, RunError> {
         arguments,
         path,
         label,
+        beat_file,
         notify_folder: folder.as_ref().map(|folder| folder.path().to_owned()),
         spared: orphans::children(),
         sender,
@@ -152,6 +158,7 @@ struct Runner<'a> {
     arguments: &'a RunArguments,
     path: PathBuf,
     label: String,
+    beat_file: Option<PathBuf>,
     notify_folder: Option<PathBuf>,
     /// Children that this process had from the start.
     spared: Vec<Pid>,
@@ -164,7 +171,7 @@ impl Runner<'_> {
         loop {
             let started = Instant::now();
             let (socket, job) = self.start()?;
-            let mut asked = Vec::new();
+            let mut asked = BTreeSet::new();
             let ending = self.attend(socket, job, news, &mut asked)?;
             if !self.starts_again(ending, &asked) {
                 return Ok(ending.code);
@@ -192,7 +199,7 @@ impl Runner<'_> {
         }
     }
 
-    fn starts_again(&self, ending: Ending, asked: &[i32]) -> bool {
+    fn starts_again(&self, ending: Ending, asked: &BTreeSet<i32>) -> bool {
         let is_over = |signal: &i32| {
             matches!(*signal, SIGTERM | SIGINT | SIGQUIT) || code_of_signal(*signal) == ending.code
         };
@@ -235,13 +242,13 @@ impl Runner<'_> {
         mut socket: UnixStream,
         job: Pid,
         news: &Receiver<News>,
-        asked: &mut Vec<i32>,
+        asked: &mut BTreeSet<i32>,
     ) -> Result<Ending, RunError> {
         let mut fenced_at = None;
         loop {
             match news.recv_timeout(LOOKS) {
                 Ok(News::Signal(signal)) => {
-                    asked.push(signal);
+                    asked.insert(signal);
                     // A job that has ended has told so, or is about to.
                     let _ = socket.write_all(&[signal as u8]);
                     if signal == SIGTSTP {
@@ -289,7 +296,7 @@ impl Runner<'_> {
             words.push(format!("--beat-fd={number}").into());
         }
         let paths = [
-            ("--beat-file=", &arguments.way.beat_file),
+            ("--beat-file=", &self.beat_file),
             ("--notify-folder=", &self.notify_folder),
         ];
         for (name, path) in paths {

@@ -311,10 +311,10 @@ fn a_command_that_changes_its_file_no_more_is_fenced_and_ended() {
 fn a_command_that_is_stopped_is_fenced_and_goes_on_only_to_end() {
     let scene = Scene::new();
     let watchdog = scene.watchdog(A_SECOND);
-    let script = "trap 'echo told; exit 5' TERM; echo $$
+    // The file's name is good in any folder.
+    let script = "trap 'echo told; exit 5' TERM; cd /; echo $$
         while :; do touch \"$BUMPLESS_BEAT_FILE\"; sleep 0.02; done";
-    let file = scene.at("alive");
-    let way = ["--beat-file", file.to_str().expect("text")];
+    let way = ["--beat-file", "alive"];
     let limit = ["--progress-within", "500ms"];
     let mut run = scene.run(&[way, limit].concat(), script);
     let command = run.numbers()[0];
@@ -367,6 +367,24 @@ fn when_the_table_is_replaced_the_command_lives_on_in_the_new_one() {
     assert!(watchdog.scan().is_empty());
     run.send(Signal::KILL);
     assert_died(await_verdict(&watchdog));
+}
+
+#[test]
+fn who_is_left_to_the_job_and_ends_is_not_kept_as_a_dead_process() {
+    let scene = Scene::new();
+    let script =
+        "echo $PPID; for i in 1 2 3 4 5; do (sleep 0.01 &); done; echo left; exec sleep 1000";
+    let mut run = scene.run(&[], script);
+    let job = run.numbers()[0];
+    assert_eq!(run.line(), "left");
+    await_that("the command alone is a child of the job", || {
+        let tasks = std::fs::read_dir(format!("/proc/{job}/task")).expect("the job");
+        let lists = tasks.map(|task| {
+            let list = task.expect("a thread").path().join("children");
+            std::fs::read_to_string(list).unwrap_or_default()
+        });
+        lists.collect::<String>().split_whitespace().count() == 1
+    });
 }
 
 #[test]
