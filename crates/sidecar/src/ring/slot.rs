@@ -149,6 +149,12 @@ mod tests {
         }
     }
 
+    /// The formula of `docs/layout.md`, worked out elsewhere.
+    #[test]
+    fn the_stamp_is_the_documented_one() {
+        assert_eq!(stamp_of(5, &[1, 2, 3]), 0xd18c_d10b_0000_0006);
+    }
+
     #[test]
     fn every_changed_bit_of_a_record_is_noticed() {
         let slot = EventSlot::zeroed();
