@@ -260,7 +260,7 @@ impl ObservationRing {
     /// producer has not finished is waited for, over several calls, for [`PATIENCE_NS`]; then it is skipped.
     ///
     /// Each observation is delivered once, also when the delivery panics; after the death of a consumer in
-    /// another process up to 33 are delivered again.
+    /// another process up to 32 are delivered again.
     pub fn drain(&self, now_ns: u64, deliver: &mut dyn FnMut(Observation)) -> Drained {
         let mut consumer = match self.consumer.try_lock() {
             Ok(consumer) => consumer,

@@ -52,7 +52,7 @@ fn scribble(path: &Path, bytes: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn whatever_the_bytes_of_a_ring_every_call_returns(bytes in any_bytes(32)) {
