@@ -26,7 +26,15 @@ pub struct Child {
     command: Command,
     limit: Duration,
     restarts_limit: fn(&str) -> bool,
-    echo: bool,
+    echo: Echo,
+}
+
+/// What of the output is shown while it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    Nothing,
+    Errors,
+    Everything,
 }
 
 /// What a child left behind.
@@ -47,13 +55,19 @@ impl Child {
             command,
             limit,
             restarts_limit: |_| false,
-            echo: false,
+            echo: Echo::Nothing,
         }
     }
 
     /// Shows the output while it comes.
     pub fn echo(mut self) -> Self {
-        self.echo = true;
+        self.echo = Echo::Everything;
+        self
+    }
+
+    /// Shows standard error while it comes.
+    pub fn echo_errors(mut self) -> Self {
+        self.echo = Echo::Errors;
         self
     }
 
@@ -91,7 +105,7 @@ impl Child {
                     if is_stderr && (self.restarts_limit)(&line) {
                         deadline = Instant::now() + self.limit;
                     }
-                    if self.echo {
+                    if self.echo == Echo::Everything || (is_stderr && self.echo == Echo::Errors) {
                         eprintln!("{line}");
                     }
                     if is_stderr {

@@ -6,6 +6,7 @@
 //! its own under a deadline and is killed as a group: a check never hangs and leaves nothing running.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod cargo;
 mod child;
 mod ci;
@@ -47,6 +48,9 @@ cargo xtask <check>
   sim [--seed N | --seeds N] [--cycles N]
                    the simulator of the standby pair; test runs its first seeds
   ci               all of these, with a table at the end
+
+  bench [--json] [--check] [--ms N] [FILTER]
+                   what things cost beside their floors and baselines: docs/performance.md
 ";
 
 fn main() -> ExitCode {
@@ -85,6 +89,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["xproc", filters @ ..] => xproc::run(&workspace, filters),
         ["crash-sweep", words @ ..] => crash_sweep::run(&workspace, words),
         ["sim", words @ ..] => sim::run(&workspace, words),
+        ["bench", words @ ..] => bench::run(&workspace, words),
         ["ci"] => ci::run(&workspace),
         _ => anyhow::bail!("no such check: `{}`\n\n{HELP}", words.join(" ")),
     }

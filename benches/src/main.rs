@@ -1,0 +1,96 @@
+//! `cargo xtask bench`: does the pairs in turn and tells their ratios.
+//!
+//! Exit code 0 with the figures; 1 when a measurement failed, and with `--check` when a goal is missed.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use bumpless_benches::alternate::measure;
+use bumpless_benches::pairs;
+use bumpless_benches::report::Report;
+
+const HELP: &str = "\
+cargo xtask bench [--json] [--check] [--ms N] [FILTER]
+
+  --json     one line of JSON instead of the table
+  --check    fails when a ratio misses its goal by more than its spread
+  --ms N     milliseconds for each pair (1500)
+  FILTER     only pairs whose name, or what they are beside, has this in it
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match Options::parse(&arguments).and_then(|options| run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the command line asks for.
+struct Options {
+    json: bool,
+    check: bool,
+    time: Duration,
+    filter: String,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self {
+            json: false,
+            check: false,
+            time: Duration::from_millis(1_500),
+            filter: String::new(),
+        };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--json" => options.json = true,
+                "--check" => options.check = true,
+                "--ms" => {
+                    let ms = words.next().context("--ms N")?;
+                    options.time = Duration::from_millis(ms.parse().context("--ms N")?);
+                }
+                option if option.starts_with('-') => bail!("no option `{option}`\n\n{HELP}"),
+                filter => filter.clone_into(&mut options.filter),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let mut ratios = Vec::new();
+    for pair in pairs::all() {
+        if !pair.name.contains(&options.filter) && !pair.beside.contains(&options.filter) {
+            continue;
+        }
+        eprintln!("{} beside {}", pair.name, pair.beside);
+        let measured = measure(pair, options.time)
+            .with_context(|| format!("{} beside {}", pair.name, pair.beside))?;
+        ratios.push(measured);
+    }
+    ensure!(!ratios.is_empty(), "no pair has `{}`", options.filter);
+    let report = Report::new(ratios);
+    if options.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{}", report.table());
+        println!();
+        for caveat in report.caveats {
+            println!("- {caveat}");
+        }
+        println!("\n{}", report.closing_line());
+    }
+    ensure!(
+        !options.check || report.missed() == 0,
+        "{}",
+        report.closing_line()
+    );
+    Ok(())
+}
