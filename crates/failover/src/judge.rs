@@ -57,10 +57,11 @@ pub struct Scan {
 ///
 /// For one generation a beat below the last one seen is ignored (two threads of an owner may store
 /// out of order), and the first sight of a generation counts as a beat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    generation: u32,
-    epoch: u64,
+    /// Of the owner that beat.
+    pub(crate) claim: Claim,
+    pub(crate) epoch: u64,
 }
 
 /// What a judgement asks of the world.
@@ -139,7 +140,6 @@ impl Finding {
 /// Judges one slot; `None` when there is nothing to say. Also returns the owner's lag in epochs.
 ///
 /// Cost for an owner that beat since the last scan: four relaxed loads from its line.
-#[inline]
 pub fn judge(
     slot: &Slot,
     scan: &Scan,
@@ -163,7 +163,6 @@ pub fn judge(
     }
 }
 
-#[inline]
 fn judge_live(
     slot: &Slot,
     claim: Claim,
@@ -178,12 +177,12 @@ fn judge_live(
     }
     if scan.mode == Mode::TickAfterPause {
         *seen = Seen {
-            generation,
+            claim,
             epoch: scan.epoch,
         };
     }
     let beat = slot.peek_beat();
-    let lag_epochs = seen.lag(generation, scan.epoch, beat.epoch_of(generation));
+    let lag_epochs = seen.lag(claim, scan.epoch, beat.epoch_of(generation));
     let is_fenced = slot
         .peek_decision(generation)
         .is_some_and(|work| work.is_fenced());
@@ -262,7 +261,7 @@ fn judge_claiming(
     seen: &mut Seen,
     witness: &impl Witness,
 ) -> (u64, Option<Finding>) {
-    let lag_epochs = seen.lag(claim.generation(), scan.epoch, None);
+    let lag_epochs = seen.lag(claim, scan.epoch, None);
     // A claimer holds the lock for as long as it is claiming; the claim is read again after the lock.
     if witness.lock_is_free()
         && let evidence = witness.examine(claim)
@@ -289,16 +288,23 @@ fn grace(slot: &Slot, scan: &Scan) -> u64 {
     }
 }
 
+impl Default for Seen {
+    /// Nobody was seen.
+    fn default() -> Self {
+        Self {
+            claim: Claim::FREE,
+            epoch: 0,
+        }
+    }
+}
+
 impl Seen {
     /// Takes in what the slot shows now; the epochs since the last accepted beat.
-    #[inline]
-    fn lag(&mut self, generation: u32, now: u64, beat: Option<u64>) -> u64 {
-        if self.generation != generation {
-            *self = Self {
-                generation,
-                epoch: now,
-            };
+    fn lag(&mut self, claim: Claim, now: u64, beat: Option<u64>) -> u64 {
+        if self.claim.generation() != claim.generation() {
+            self.epoch = now;
         }
+        self.claim = claim;
         if let Some(beat) = beat
             && beat > self.epoch
             && beat <= now + PLAUSIBLY_AHEAD_EPOCHS
@@ -313,21 +319,25 @@ impl Seen {
 mod tests {
     use super::*;
 
+    fn live(generation: u32) -> Claim {
+        Claim::new(7, generation, ClaimState::Live)
+    }
+
     #[test]
     fn the_first_sight_of_a_generation_is_a_beat_and_a_lower_beat_is_ignored() {
         let mut seen = Seen::default();
-        assert_eq!(seen.lag(1, 10, Some(2)), 0);
-        assert_eq!(seen.lag(1, 12, Some(2)), 2);
-        assert_eq!(seen.lag(1, 13, Some(12)), 1);
-        assert_eq!(seen.lag(1, 14, Some(11)), 2);
-        assert_eq!(seen.lag(2, 20, None), 0);
+        assert_eq!(seen.lag(live(1), 10, Some(2)), 0);
+        assert_eq!(seen.lag(live(1), 12, Some(2)), 2);
+        assert_eq!(seen.lag(live(1), 13, Some(12)), 1);
+        assert_eq!(seen.lag(live(1), 14, Some(11)), 2);
+        assert_eq!(seen.lag(live(2), 20, None), 0);
     }
 
     #[test]
     fn a_beat_ahead_of_the_scan_is_no_lag_and_far_ahead_is_no_beat() {
         let mut seen = Seen::default();
-        assert_eq!(seen.lag(1, 10, Some(10)), 0);
-        assert_eq!(seen.lag(1, 11, Some(14)), 0);
-        assert_eq!(seen.lag(1, 13, Some(1 << 40)), 2);
+        assert_eq!(seen.lag(live(1), 10, Some(10)), 0);
+        assert_eq!(seen.lag(live(1), 11, Some(14)), 0);
+        assert_eq!(seen.lag(live(1), 13, Some(1 << 40)), 2);
     }
 }

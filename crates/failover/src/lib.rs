@@ -6,6 +6,8 @@
 
 #[cfg(not(bumpless_loom))]
 mod acknowledge;
+#[cfg(not(bumpless_loom))]
+mod glance;
 pub mod judge;
 pub mod lease;
 #[cfg(not(bumpless_loom))]

@@ -20,6 +20,7 @@ use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
 use bumpless_substrate::region::PathState;
 use bumpless_substrate::sync::Ordering;
 
+use crate::glance::pass_over;
 use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
 use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
@@ -42,6 +43,10 @@ const RECYCLED: Evidence = Evidence {
         ProofSource::Pid
     },
 };
+
+/// The path is looked at when the last look is so old: a scan that follows the last one at once does without
+/// the system call, which takes several times as long as all the rest.
+const PATH_LOOK_NS: u64 = 1_000_000;
 
 /// A scan that has taken longer was stopped in the middle: it fences nobody for silence any more.
 const STALLED_NS: u64 = 50_000_000;
@@ -93,8 +98,11 @@ pub(crate) struct Memory {
     seen: Vec<Seen>,
     /// The header's hint at the last look at the verdict lines.
     deaths_hint: u64,
-    /// Whether that look found deaths that nobody acknowledged.
-    deaths_waiting: bool,
+    /// The slots at whose lines that look found deaths that nobody acknowledged.
+    deaths_waiting: Vec<u32>,
+    /// When the path was looked at last, and what it named if not this table.
+    path_looked_ns: Option<u64>,
+    path_state: Option<PathState>,
     /// Scans begun, also as a standby.
     pub(crate) scans: u64,
     /// When it ticked last.
@@ -118,8 +126,11 @@ impl<'t> FailoverWatchdog<'t> {
             lease: None,
             stillness: Stillness::default(),
             seen: vec![Seen::default(); table.capacity()],
-            deaths_hint: 0,
-            deaths_waiting: true,
+            // No count that a new table shows.
+            deaths_hint: u64::MAX,
+            deaths_waiting: Vec::new(),
+            path_looked_ns: None,
+            path_state: None,
             scans: 0,
             ticked_ns: None,
         };
@@ -150,7 +161,8 @@ impl<'t> FailoverWatchdog<'t> {
         self.grace_epochs
     }
 
-    /// One scan. Cost: four loads per live slot, a system call for the path, and some for suspects.
+    /// One scan. Cost: four loads per live slot, a system call for the path if the last one was a
+    /// millisecond ago, and some for suspects.
     #[must_use = "what is not acknowledged is reported again"]
     pub fn scan(&self) -> ReclaimReport {
         let mut report = ReclaimReport::default();
@@ -176,11 +188,7 @@ impl<'t> FailoverWatchdog<'t> {
             return;
         };
         if mode != Mode::DeathsOnly {
-            report.path_state = self
-                .table
-                .check_path()
-                .ok()
-                .filter(|state| *state != PathState::Current);
+            report.path_state = self.look_at_path(&mut memory, started_ns);
             // A failure is another ticker: this scan's lags would count its epochs twice.
             let Ok(now) = self.table.header().epoch.tick(self.table.epoch()) else {
                 return;
@@ -197,10 +205,32 @@ impl<'t> FailoverWatchdog<'t> {
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
         };
-        for slot in self.table.occupancy().iter() {
-            self.scan_slot(slot, lease, started_ns, &scan, &mut memory, report);
-        }
+        let Memory { seen, .. } = &mut *memory;
+        self.table.occupancy().for_each_word(|first, mut bits| {
+            if mode == Mode::Tick {
+                let lag_epochs;
+                let slots = self.table.slots();
+                (bits, lag_epochs) = pass_over(slots, seen, first as usize, bits, scan.epoch);
+                report.largest_lag_epochs = report.largest_lag_epochs.max(lag_epochs);
+            }
+            while bits != 0 {
+                let slot = first + bits.trailing_zeros();
+                bits &= bits - 1;
+                self.scan_slot(slot, lease, started_ns, &scan, seen, report);
+            }
+        });
         self.scan_deaths(term, &mut memory, report);
+    }
+
+    /// What the path names, if it is not this table.
+    fn look_at_path(&self, memory: &mut Memory, now_ns: u64) -> Option<PathState> {
+        let looked_ns = memory.path_looked_ns;
+        if looked_ns.is_none_or(|looked_ns| now_ns.saturating_sub(looked_ns) >= PATH_LOOK_NS) {
+            memory.path_looked_ns = Some(now_ns);
+            let state = self.table.check_path().ok();
+            memory.path_state = state.filter(|state| *state != PathState::Current);
+        }
+        memory.path_state
     }
 
     /// The units of a set, in rising order.
@@ -208,20 +238,18 @@ impl<'t> FailoverWatchdog<'t> {
         units.iter()
     }
 
-    #[inline]
+    #[inline(never)]
     fn scan_slot(
         &self,
         slot: u32,
         lease: Lease,
         started_ns: u64,
         scan: &Scan,
-        memory: &mut Memory,
+        seen: &mut [Seen],
         report: &mut ReclaimReport,
     ) {
-        let (Some(cells), Some(seen)) = (
-            self.table.cells(slot as usize),
-            memory.seen.get_mut(slot as usize),
-        ) else {
+        let index = slot as usize;
+        let (Some(cells), Some(seen)) = (self.table.cells(index), seen.get_mut(index)) else {
             return;
         };
         let witness = TableWitness {
@@ -276,55 +304,71 @@ impl<'t> FailoverWatchdog<'t> {
         }
     }
 
-    /// Deaths of owners whose slots are in use again: recorded by whoever recycled them.
+    /// Deaths of owners whose slots are in use again: recorded by whoever recycled them. Those that wait
+    /// stay in a list: only what is recorded makes it look at all lines.
     fn scan_deaths(&self, term: u32, memory: &mut Memory, report: &mut ReclaimReport) {
         // Relaxed: a hint; the round over all lines makes good what it misses.
         let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
         let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
-        if hint == memory.deaths_hint && !memory.deaths_waiting && !round {
+        if hint != memory.deaths_hint || round {
+            memory.deaths_hint = hint;
+            memory.deaths_waiting.clear();
+            for slot in self.table.occupancy().iter_ever_set() {
+                let cells = self.table.cells(slot as usize);
+                if cells.is_some_and(|cells| cells.verdict.deaths().waiting() > 0) {
+                    memory.deaths_waiting.push(slot);
+                }
+            }
+        }
+        let judged = report.dead_slots.len();
+        memory.deaths_waiting.retain(|slot| {
+            let cells = self.table.cells(*slot as usize);
+            let waiting = cells.filter(|cells| cells.verdict.deaths().waiting() > 0);
+            if let Some(cells) = waiting {
+                self.report_deaths(*slot, cells, judged, term, report);
+            }
+            waiting.is_some()
+        });
+    }
+
+    /// Puts deaths of a slot that nobody acknowledged into the report, unless the judgement of the slot,
+    /// among the first `judged` entries, did or will.
+    fn report_deaths(
+        &self,
+        slot: u32,
+        cells: SlotCells<'_>,
+        judged: usize,
+        term: u32,
+        report: &mut ReclaimReport,
+    ) {
+        let deaths = cells.verdict.deaths();
+        // Not in use again yet: its recycler has recorded the death since the slot was judged. The next
+        // scan judges it, and knows what it had in flight.
+        let claim = cells.slot.peek_claim();
+        let is_owned = matches!(claim.state(), Some(ClaimState::Claiming | ClaimState::Live));
+        if is_owned && claim.generation() == deaths.generation() {
             return;
         }
-        memory.deaths_hint = hint;
-        memory.deaths_waiting = false;
-        let judged = report.dead_slots.len();
-        for slot in 0..self.table.capacity() {
-            let Some(cells) = self.table.cells(slot) else {
-                continue;
-            };
-            let deaths = cells.verdict.deaths();
-            if deaths.waiting() == 0 {
-                continue;
-            }
-            memory.deaths_waiting = true;
-            // Not in use again yet: its recycler has recorded the death since the slot was judged. The
-            // next scan judges it, and knows what it had in flight.
-            let claim = cells.slot.peek_claim();
-            let is_owned = matches!(claim.state(), Some(ClaimState::Claiming | ClaimState::Live));
-            if is_owned && claim.generation() == deaths.generation() {
-                continue;
-            }
-            // The judged slots came in rising order.
-            let told = report.dead_slots[..judged]
-                .binary_search_by_key(&slot, |(told, _)| told.slot as usize)
-                .is_ok();
-            if told {
-                continue;
-            }
-            let dead = cells.verdict.last_dead();
-            let slot_ref = SlotRef {
-                slot: slot as u32,
-                generation: deaths.generation(),
-                pid: dead.pid(),
-                verdict: Verdict::Died,
-                evidence: RECYCLED,
-                units: UnitSet::EMPTY,
-                deaths: deaths.waiting(),
-                deaths_recorded: deaths.recorded(),
-                term,
-                creation_id: self.table.creation_id(),
-            };
-            report.dead_slots.push((slot_ref, idle_dead(slot_ref)));
+        // The judged slots came in rising order.
+        let told = report.dead_slots[..judged]
+            .binary_search_by_key(&slot, |(told, _)| told.slot)
+            .is_ok();
+        if told {
+            return;
         }
+        let slot_ref = SlotRef {
+            slot,
+            generation: deaths.generation(),
+            pid: cells.verdict.last_dead().pid(),
+            verdict: Verdict::Died,
+            evidence: RECYCLED,
+            units: UnitSet::EMPTY,
+            deaths: deaths.waiting(),
+            deaths_recorded: deaths.recorded(),
+            term,
+            creation_id: self.table.creation_id(),
+        };
+        report.dead_slots.push((slot_ref, idle_dead(slot_ref)));
     }
 }
 

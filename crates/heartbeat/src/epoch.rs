@@ -40,6 +40,17 @@ impl TableEpoch {
         self.0 & EPOCH_MAX
     }
 
+    /// The epoch, if that is all that the word says: one comparison for flag and damage.
+    #[must_use]
+    #[inline]
+    pub const fn alone(self) -> Option<u64> {
+        if self.0 <= EPOCH_MAX {
+            Some(self.0)
+        } else {
+            None
+        }
+    }
+
     /// Whether another file has taken the table's place.
     #[must_use]
     #[inline]
@@ -101,6 +112,7 @@ impl Beat {
 
     /// The bits of the word.
     #[must_use]
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.0
     }

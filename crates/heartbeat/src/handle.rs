@@ -4,6 +4,7 @@
 //! another generation, or after release it is an error, never somebody else's slot.
 
 use core::fmt;
+use core::num::NonZeroU32;
 
 use bumpless_substrate::claim::Claim;
 
@@ -13,13 +14,14 @@ use bumpless_substrate::claim::Claim;
 pub struct Handle {
     pub(crate) live: Claim,
     pub(crate) slot: u32,
-    /// Low half of the table's creation id.
-    pub(crate) table: u32,
+    /// The table's tag: the low half of its creation id, as a rule.
+    pub(crate) table: NonZeroU32,
 }
 
 impl Handle {
     /// The index of the slot.
     #[must_use]
+    #[inline]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }
@@ -44,18 +46,21 @@ pub trait SlotIndex {
 }
 
 impl SlotIndex for usize {
+    #[inline]
     fn slot_index(&self) -> usize {
         *self
     }
 }
 
 impl SlotIndex for u32 {
+    #[inline]
     fn slot_index(&self) -> usize {
         *self as usize
     }
 }
 
 impl SlotIndex for Handle {
+    #[inline]
     fn slot_index(&self) -> usize {
         self.slot()
     }

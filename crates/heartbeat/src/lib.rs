@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod identity_line;
 pub mod occupancy;
 pub mod occupants;
+mod outcome;
 pub mod slot;
 pub mod verdict_line;
 

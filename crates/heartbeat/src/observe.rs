@@ -15,6 +15,7 @@ use crate::handle::SlotIndex;
 use crate::header::TableHeader;
 use crate::identity_line::{Label, OwnerIdentity};
 use crate::occupancy::Occupancy;
+use crate::slot::Slot;
 use crate::snapshot::{HeartbeatSnapshot, Observed};
 use crate::table::{HeartbeatTable, Result};
 
@@ -71,7 +72,7 @@ impl HeartbeatTable {
         loop {
             // Not bounded by a count: each failure is another ticker's success, and the epoch stops
             // at its end.
-            match self.header[0].epoch.tick(seen) {
+            match self.header.epoch.tick(seen) {
                 Ok(now) => return Ok(now.epoch()),
                 Err(now) => seen = now,
             }
@@ -80,6 +81,7 @@ impl HeartbeatTable {
 
     /// A consistent look at a slot, "vacant", or "in transition" by whom. Bounded, never waits.
     #[must_use]
+    #[inline]
     pub fn observe(&self, slot: impl SlotIndex) -> Observed {
         match self.slots.get(slot.slot_index()) {
             Some(slot) => slot.observe(OBSERVE_TRIES),
@@ -90,6 +92,7 @@ impl HeartbeatTable {
     /// A consistent look at a slot; `None` when it is vacant, in transition, or beyond the table
     /// ([`observe`](Self::observe) tells these apart).
     #[must_use]
+    #[inline]
     pub fn snapshot(&self, slot: impl SlotIndex) -> Option<HeartbeatSnapshot> {
         match self.observe(slot) {
             Observed::Consistent(snapshot) => Some(snapshot),
@@ -132,20 +135,27 @@ impl HeartbeatTable {
     /// The header's words.
     #[must_use]
     pub fn header(&self) -> &TableHeader {
-        &self.header[0]
+        &self.header
     }
 
     /// The epoch word: epoch and SUPERSEDED.
     #[must_use]
     #[inline]
     pub fn epoch(&self) -> TableEpoch {
-        self.header[0].epoch.now()
+        self.header.epoch.now()
     }
 
     /// Which slots may be in use.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy<'_> {
         Occupancy::new(&self.summary, &self.occupancy, self.region.capacity())
+    }
+
+    /// The owners' lines of all slots.
+    #[must_use]
+    #[inline]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
     }
 
     /// The lines of a slot; `None` beyond the table.
@@ -168,7 +178,7 @@ impl HeartbeatTable {
         self.writable()?;
         let state = self.region.path_state()?;
         if state != PathState::Current && !self.epoch().is_superseded() {
-            self.header[0].epoch.supersede();
+            self.header.epoch.supersede();
         }
         Ok(state)
     }

@@ -73,6 +73,45 @@ impl<'a> Occupancy<'a> {
             })
     }
 
+    /// Does `work` for each word that has a bit set: with its first slot, and its bits. In plain loops, which
+    /// a scan of a large and almost empty table passes through quickly.
+    #[inline]
+    pub fn for_each_word(self, mut work: impl FnMut(u32, u64)) {
+        for (summary, high) in self.summary.iter().zip(0_u32..) {
+            // Relaxed, both levels: a hint.
+            let mut words = summary.load(Ordering::Relaxed);
+            while words != 0 {
+                let word = high * 64 + words.trailing_zeros();
+                words &= words - 1;
+                let found = self.words.get(word as usize);
+                let found = found.map_or(0, |word| word.load(Ordering::Relaxed));
+                let first = word * 64;
+                // Bits beyond the capacity are somebody's damage.
+                let known = match self.capacity.saturating_sub(first) {
+                    64.. => u64::MAX,
+                    few => (1 << few) - 1,
+                };
+                if found & known != 0 {
+                    work(first, found & known);
+                }
+            }
+        }
+    }
+
+    /// The slots whose bit was ever set, and others beside them: all of a word whose summary bit is set.
+    pub fn iter_ever_set(self) -> impl Iterator<Item = u32> + 'a {
+        let capacity = self.capacity;
+        self.summary
+            .iter()
+            .zip(0_u32..)
+            .flat_map(|(summary, high)| {
+                // Relaxed: a hint.
+                bits(summary.load(Ordering::Relaxed)).map(move |middle| high * 64 + middle)
+            })
+            .flat_map(|word| (word * 64)..(word * 64 + 64))
+            .take_while(move |slot| *slot < capacity)
+    }
+
     /// The slots whose bit is clear, in rising order.
     pub fn iter_clear(self) -> impl Iterator<Item = u32> + 'a {
         let capacity = self.capacity;
@@ -112,6 +151,10 @@ mod tests {
         }
         occupancy.clear(63);
         assert!(occupancy.iter().eq([0, 64, 129]));
+        let mut met = Vec::new();
+        occupancy.for_each_word(|first, bits| met.push((first, bits)));
+        assert_eq!(met, [(0, 1), (64, 1), (128, 0b10)]);
+        assert!(occupancy.iter_ever_set().eq(0..130));
         assert_eq!(occupancy.iter_clear().count(), 127);
         assert!(
             occupancy
@@ -128,6 +171,10 @@ mod tests {
         words[0].store(u64::MAX, Ordering::Relaxed);
         let occupancy = Occupancy::new(&summary, &words, 3);
         assert!(occupancy.iter().eq([0, 1, 2]));
+        let mut met = Vec::new();
+        occupancy.for_each_word(|first, bits| met.push((first, bits)));
+        assert_eq!(met, [(0, 0b111)]);
+        assert!(occupancy.iter_ever_set().eq([0, 1, 2]));
         assert_eq!(occupancy.iter_clear().count(), 0);
     }
 }

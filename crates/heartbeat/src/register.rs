@@ -30,7 +30,7 @@ use crate::header::{DOORBELL_WAITED_ON, Places};
 use crate::identity_line::{Profile, Registration};
 use crate::occupants::{Obstacle, Occupant, Occupants};
 use crate::slot::{Claimable, KEEPER_OFFSET, Slot};
-use crate::table::{HeartbeatTable, Local, Result};
+use crate::table::{HeartbeatTable, Local, Result, tag};
 
 /// How far a registrant goes to get a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,8 @@ impl HeartbeatTable {
     /// Records the death of `dead` in the slot's verdict line, once per generation. Does nothing in a
     /// table that was opened to look only.
     pub fn record_death(&self, cells: SlotCells<'_>, dead: Claim) {
-        if self.is_read_only() {
+        // A scan that meets a death again has recorded it: nothing for it to tell.
+        if self.is_read_only() || cells.verdict.deaths().generation() >= dead.generation() {
             return;
         }
         let hint = &self.header().deaths_hint;
@@ -300,7 +301,7 @@ impl HeartbeatTable {
         Ok(Ok(Handle {
             live,
             slot,
-            table: self.region.creation_id() as u32,
+            table: tag(self.region.creation_id()),
         }))
     }
 

@@ -28,6 +28,7 @@ use bumpless_substrate::work::{Work, WorkError, WorkWord};
 
 use crate::epoch::Beat;
 use crate::identity_line::{IdentityLine, Label, OwnerIdentity, Registration};
+pub use crate::outcome::{AcknowledgedUnits, Claimable, FenceOutcome, SlotError};
 use crate::snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotRole};
 use crate::unit::{Unit, UnitSet};
 
@@ -58,56 +59,6 @@ bumpless_substrate::shared_struct! {
 #[cfg(not(bumpless_loom))]
 pub(crate) const KEEPER_OFFSET: u64 = core::mem::offset_of!(Slot, keeper) as u64;
 
-/// Why an owner's operation did nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotError {
-    /// The caller's claim is not the slot's any more.
-    Stale {
-        /// What the claim word says now.
-        found: Claim,
-    },
-    /// The owner was fenced.
-    Fenced,
-    /// The unit is in flight already.
-    AlreadyMarked,
-    /// The unit is not in flight.
-    NotMarked,
-    /// Other threads of this owner won every compare-and-swap.
-    Contended,
-}
-
-/// What a peer's fence came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FenceOutcome {
-    /// Every word is fenced; these units are the reclaimer's.
-    Fenced(UnitSet),
-    /// The owner won a word each time: it lives. If word 0 was fenced before that, the owner stops
-    /// beating, and the next scan finishes the fence.
-    LostToOwner,
-    /// The slot has another generation: nothing was changed.
-    Moved,
-}
-
-/// What one acknowledgement took over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AcknowledgedUnits {
-    /// The units that this call, and no other, took.
-    pub units: UnitSet,
-    /// Whether this call, and no other, acknowledged that the owner was fenced.
-    pub notice: bool,
-}
-
-/// Whether the next claimer may take the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claimable {
-    /// It may.
-    Yes,
-    /// These units wait for an acknowledgement.
-    UnitsLeft(UnitSet),
-    /// A word contradicts the claim; the slot is quarantined.
-    Damaged(Work),
-}
-
 /// The owner's operations. `live` is the claim that [`Slot::publish`] returned.
 impl Slot {
     /// Stores `epoch` as the owner's last beat. Cost: two relaxed loads, one relaxed store.
@@ -116,17 +67,27 @@ impl Slot {
     /// [`SlotError::Stale`], [`SlotError::Fenced`]; the epoch is then not stored.
     #[inline]
     pub fn beat(&self, live: Claim, epoch: u64) -> Result<(), SlotError> {
+        if self.beats(live, epoch) {
+            Ok(())
+        } else {
+            Err(self.not_owned(live))
+        }
+    }
+
+    /// As [`beat`](Self::beat), without the reason: whether the epoch was stored.
+    #[inline]
+    pub fn beats(&self, live: Claim, epoch: u64) -> bool {
         // Relaxed throughout: claim and fence are decided by their values; that the store may land
         // after a fence or a release is harmless (the slot is judged by work and claim words, and
         // the beat carries the generation).
         if self.claim.peek() != live || self.work[0].peek().is_fenced() {
-            return Err(self.not_owned(live));
+            return false;
         }
         self.epoch.store(
             Beat::new(live.generation(), epoch).bits(),
             Ordering::Relaxed,
         );
-        Ok(())
+        true
     }
 
     /// Puts `unit` in flight. Cost: one load and one locked CAS.
@@ -345,6 +306,13 @@ impl Slot {
         Certificate::of(self.keeper.load(Ordering::Relaxed))
     }
 
+    /// Whether the kernel will mark the slot when the owner ends, and has not yet.
+    #[must_use]
+    #[inline]
+    pub fn is_certified(&self) -> bool {
+        self.certificate() == Certificate::Armed
+    }
+
     /// The robust-futex word, to sleep on until the owner dies.
     #[must_use]
     pub fn keeper_word(&self) -> &AtomicU32 {
@@ -353,6 +321,7 @@ impl Slot {
 
     /// What the owner is for, with no ordering.
     #[must_use]
+    #[inline]
     pub fn peek_role(&self) -> SlotRole {
         // Relaxed: a label for people.
         self.role.load(Ordering::Relaxed).into()
@@ -360,6 +329,7 @@ impl Slot {
 
     /// The slot's own grace in epochs; 0 = the watchdog's.
     #[must_use]
+    #[inline]
     pub fn grace_epochs(&self) -> u16 {
         // Relaxed: a number on its own.
         self.grace.load(Ordering::Relaxed)
@@ -367,6 +337,7 @@ impl Slot {
 
     /// The second look before a fence: the claim, behind an acquire fence over all that was read.
     #[must_use]
+    #[inline]
     pub fn still_claimed_as(&self, seen: Claim) -> bool {
         // Pairs with the release fence in `SeqLock::begin`, which the next owner passes behind its
         // claim and before it writes: what was read before belongs to `seen` if the word still says so.
@@ -423,19 +394,11 @@ impl Slot {
     /// What the slot shows, consistent within one owner, or who keeps it from being consistent.
     /// Bounded by `tries`; no write, no locked operation, allowed on a read-only mapping.
     #[must_use]
+    #[inline]
     pub fn observe(&self, tries: u32) -> Observed {
         for _ in 0..tries {
-            let claim = self.claim.load();
-            match claim.state() {
-                Some(ClaimState::Free | ClaimState::Released) => return Observed::Vacant,
-                Some(ClaimState::Live) => {}
-                Some(ClaimState::Claiming) | None => break,
-            }
-            let fields = self.seq.read(1, || self.read(claim));
-            if let Some(Some(snapshot)) = fields
-                && self.claim.peek() == claim
-            {
-                return Observed::Consistent(snapshot);
+            if let Some(observed) = self.look() {
+                return observed;
             }
         }
         Observed::InTransition {
@@ -443,7 +406,29 @@ impl Slot {
         }
     }
 
+    /// One look; `None` when the slot changed meanwhile.
+    #[inline]
+    fn look(&self) -> Option<Observed> {
+        let claim = self.claim.load();
+        match claim.state() {
+            Some(ClaimState::Free | ClaimState::Released) => return Some(Observed::Vacant),
+            Some(ClaimState::Live) => {}
+            Some(ClaimState::Claiming) | None => {
+                return Some(Observed::InTransition { pid: claim.pid() });
+            }
+        }
+        let fields = self.seq.read(1, || self.read(claim));
+        if let Some(Some(snapshot)) = fields
+            && self.claim.peek() == claim
+        {
+            Some(Observed::Consistent(snapshot))
+        } else {
+            None
+        }
+    }
+
     /// One look at the fields of `claim`; `None` when a word is of another generation.
+    #[inline]
     fn read(&self, claim: Claim) -> Option<HeartbeatSnapshot> {
         let generation = claim.generation();
         let mut units = UnitSet::EMPTY;

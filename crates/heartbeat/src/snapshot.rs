@@ -19,6 +19,7 @@ pub enum SlotRole {
 }
 
 impl From<u16> for SlotRole {
+    #[inline]
     fn from(number: u16) -> Self {
         match number {
             0 => Self::Worker,
@@ -62,6 +63,7 @@ pub enum Certificate {
 impl Certificate {
     /// What the keeper word says. Any bit pattern says something.
     #[must_use]
+    #[inline]
     pub const fn of(word: u32) -> Self {
         match word {
             0 => Self::Disarmed,

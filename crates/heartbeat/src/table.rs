@@ -10,14 +10,16 @@
 //!   watchdog: see the failover crate, which works on `cells`, `prove` and the header
 //! ```
 
+use core::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bumpless_substrate::claim::Claim;
 use bumpless_substrate::fork_guard::ForkGuard;
 use bumpless_substrate::keeper::{Keeper, KeeperError};
 use bumpless_substrate::region::{Access, Born, PathState, Region};
 use bumpless_substrate::sync::AtomicU64;
-use bumpless_substrate::view::View;
+use bumpless_substrate::view::{One, View};
 
 use crate::cells::SlotCells;
 use crate::error::HeartbeatError;
@@ -29,9 +31,13 @@ use crate::snapshot::SlotRole;
 use crate::unit::Unit;
 use crate::verdict_line::VerdictLine;
 
-/// The tag of a table that was opened to look only. No handle has it, also none that the same process
-/// got from another opening of the same file: every store to a read-only mapping is a fault.
-const NO_HANDLES: u64 = u64::MAX;
+/// What ties a handle to a table: the low half of its creation id, but neither 0 nor the token of a guard
+/// without one.
+pub(crate) fn tag(creation_id: u64) -> NonZeroU32 {
+    let low = NonZeroU32::new(creation_id as u32);
+    low.filter(|low| *low > NonZeroU32::MIN)
+        .unwrap_or(NonZeroU32::MAX)
+}
 
 /// The result of a table's operation.
 pub type Result<T> = core::result::Result<T, HeartbeatError>;
@@ -56,14 +62,12 @@ pub type Result<T> = core::result::Result<T, HeartbeatError>;
 #[derive(Debug)]
 pub struct HeartbeatTable {
     pub(crate) region: Arc<Region>,
-    pub(crate) header: View<TableHeader>,
+    pub(crate) header: One<TableHeader>,
     pub(crate) summary: View<AtomicU64>,
     pub(crate) occupancy: View<AtomicU64>,
     pub(crate) slots: View<Slot>,
     pub(crate) identities: View<IdentityLine>,
     pub(crate) verdicts: View<VerdictLine>,
-    /// What ties a handle to this table: the low half of the creation id, or [`NO_HANDLES`].
-    pub(crate) tag: u64,
     /// The registrations of this table in this process. Held over all of register and unregister: a
     /// byte lock does not exclude its own process.
     pub(crate) local: Mutex<Local>,
@@ -164,19 +168,18 @@ impl HeartbeatTable {
         let capacity = region.capacity();
         let places = Places::of(capacity);
         Ok(Self {
-            header: View::new(&region, HEADER, 1)?,
+            header: One::new(&region, HEADER)?,
             summary: View::new(&region, places.summary, places.summary_words)?,
             occupancy: View::new(&region, places.occupancy, places.occupancy_words)?,
             slots: View::new(&region, places.slots, capacity)?,
             identities: View::new(&region, places.identities, capacity)?,
             verdicts: View::new(&region, places.verdicts, capacity)?,
-            tag: if region.is_read_only() {
-                NO_HANDLES
-            } else {
-                u64::from(region.creation_id() as u32)
-            },
             local: Mutex::new(Local::default()),
-            guard: ForkGuard::new(),
+            guard: if region.is_read_only() {
+                ForkGuard::new()
+            } else {
+                ForkGuard::with_token(tag(region.creation_id()))
+            },
             region,
         })
     }
@@ -195,9 +198,33 @@ impl HeartbeatTable {
     /// [`HeartbeatError::Orphaned`], [`HeartbeatError::SlotOutOfRange`].
     #[inline]
     pub fn beat(&self, handle: Handle) -> Result<()> {
-        let slot = self.owned(handle)?;
+        if self.beats(handle) {
+            Ok(())
+        } else {
+            // In parts: a handle that is passed whole lies in memory, and every beat would put it there.
+            self.beat_or_say_why(handle.live, handle.slot, handle.table)
+        }
+    }
+
+    /// The beat; false when anything is in its way. Apart from the errors, and always inlined: what can
+    /// return one of those is too large for a caller's loop.
+    #[expect(clippy::inline_always, reason = "a call costs as much as the beat")]
+    #[inline(always)]
+    fn beats(&self, handle: Handle) -> bool {
+        match (self.slots.get(handle.slot()), self.epoch().alone()) {
+            (Some(slot), Some(epoch)) => self.gave(handle) && slot.beats(handle.live, epoch),
+            _ => false,
+        }
+    }
+
+    /// The beat once more, from the start, with every answer that it can have.
+    #[cold]
+    #[inline(never)]
+    fn beat_or_say_why(&self, live: Claim, slot: u32, table: NonZeroU32) -> Result<()> {
+        let handle = Handle { live, slot, table };
         let epoch = self.epoch();
-        slot.beat(handle.live, epoch.epoch())
+        self.owned(handle)?
+            .beat(live, epoch.epoch())
             .map_err(|error| self.named(handle, None, error))?;
         if epoch.is_superseded() {
             Err(self.replaced())
@@ -303,11 +330,26 @@ impl HeartbeatTable {
     #[inline]
     fn owned(&self, handle: Handle) -> Result<&Slot> {
         match self.slots.get(handle.slot()) {
-            Some(slot) if u64::from(handle.table) == self.tag && !self.guard.is_forked() => {
-                Ok(slot)
-            }
+            Some(slot) if self.gave(handle) || self.gave_without_a_guard(handle) => Ok(slot),
             _ => Err(self.not_of_this_table(handle)),
         }
+    }
+
+    /// Whether this table gave the handle, to this process, as one load tells. Never in a table that was
+    /// opened to look only, also for a handle from another opening of the same file: every store to a
+    /// read-only mapping is a fault.
+    #[inline]
+    fn gave(&self, handle: Handle) -> bool {
+        self.guard.holds(handle.table)
+    }
+
+    /// The same where one load does not tell.
+    #[cold]
+    fn gave_without_a_guard(&self, handle: Handle) -> bool {
+        !self.guard.is_cheap()
+            && !self.guard.is_forked()
+            && !self.is_read_only()
+            && handle.table == tag(self.region.creation_id())
     }
 
     #[cold]

@@ -118,14 +118,13 @@ impl UnitSet {
     }
 
     /// The units, in rising order. Cost: a count of trailing zeros for each.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = Unit> + Clone {
-        let mut rest = self.0;
-        core::iter::from_fn(move || {
-            // 128 trailing zeros mean an empty set; below that the number fits a unit.
-            let index = rest.trailing_zeros();
-            rest &= rest.wrapping_sub(1);
-            (index < UNITS_PER_SLOT).then_some(Unit(index as u8))
-        })
+        Units {
+            rest: self.0 as u64,
+            high: (self.0 >> 64) as u64,
+            base: 0,
+        }
     }
 
     /// The part of the set that work word `index` holds.
@@ -136,6 +135,32 @@ impl UnitSet {
     /// The set with the units of work word `index` added.
     pub(crate) const fn with_word(self, index: usize, units: u32) -> Self {
         Self(self.0 | (units as u128) << (index as u32 * UNITS_PER_WORD))
+    }
+}
+
+/// The units of a set that are still to come. Two words of 64, because one of 128 takes a branch and two
+/// counts for each unit.
+#[derive(Clone)]
+struct Units {
+    rest: u64,
+    high: u64,
+    base: u32,
+}
+
+impl Iterator for Units {
+    type Item = Unit;
+
+    #[inline]
+    fn next(&mut self) -> Option<Unit> {
+        if self.rest == 0 {
+            if self.high == 0 {
+                return None;
+            }
+            (self.rest, self.high, self.base) = (self.high, 0, 64);
+        }
+        let index = self.base + self.rest.trailing_zeros();
+        self.rest &= self.rest - 1;
+        Some(Unit(index as u8))
     }
 }
 

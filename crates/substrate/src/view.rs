@@ -1,6 +1,6 @@
 //! Typed references into a region that outlive the borrow: a pointer, a count, and the region.
 //!
-//! Contract: a [`View`] keeps its region mapped; what it points to was checked once, against the
+//! Contract: a [`View`], or [`One`], keeps its region mapped; what it points to was checked once, against the
 //! length that was copied when the region was opened, never against anything in the memory itself.
 
 use core::fmt;
@@ -58,6 +58,31 @@ impl<T: Shared> Deref for View<T> {
         // mapping does not move or end while `self.region` lives; `T: Shared` makes a shared
         // reference valid whatever other processes write.
         unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+    }
+}
+
+/// One record in a region. Derefs to `&T`; cost: none over a reference.
+#[derive(Debug)]
+pub struct One<T: Shared>(View<T>);
+
+impl<T: Shared> One<T> {
+    /// The record that starts `offset` bytes into the region.
+    ///
+    /// # Errors
+    /// As [`Region::slice`]: out of bounds or misaligned.
+    pub fn new(region: &Arc<Region>, offset: u64) -> Result<Self, RegionError> {
+        View::new(region, offset, 1).map(Self)
+    }
+}
+
+impl<T: Shared> Deref for One<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `first` is the start of a slice of one that `Region::slice` checked in `new`; for the
+        // rest as for a view.
+        unsafe { self.0.first.as_ref() }
     }
 }
 
