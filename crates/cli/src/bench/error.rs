@@ -45,6 +45,17 @@ pub enum BenchError {
         /// Which run.
         run: u32,
     },
+    /// A ring, or the sidecar's thread.
+    #[error(transparent)]
+    Sidecar(#[from] bumpless_sidecar::SidecarError),
+    /// An observation is missing, or was counted twice.
+    #[error("{wanted} beats, and {found} were counted")]
+    Uncounted {
+        /// How many were counted.
+        found: u64,
+        /// How many there were.
+        wanted: u64,
+    },
     /// The folder for the table.
     #[error(transparent)]
     Folder(#[from] RegionError),

@@ -11,6 +11,7 @@ mod detector;
 mod error;
 mod figures;
 mod lead;
+mod observe;
 mod roles;
 mod tick;
 
@@ -38,6 +39,7 @@ enum What {
     BarrierPeer(PeerArguments),
     Tick(tick::TickArguments),
     Lead(lead::LeadArguments),
+    Observe(observe::ObserveArguments),
     #[command(hide = true)]
     Leader(lead::LeaderArguments),
     #[command(hide = true)]
@@ -51,6 +53,7 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
         What::Barrier(arguments) => barrier::run(arguments),
         What::BarrierPeer(arguments) => barrier::play_peer(arguments),
         What::Tick(arguments) => tick::run(arguments),
+        What::Observe(arguments) => observe::run(arguments),
         What::Lead(arguments) => lead::run(arguments),
         What::Leader(arguments) => lead::play_leader(arguments),
         What::Role(arguments) => roles::play(arguments),

@@ -54,7 +54,7 @@ struct TickFigures {
 
 /// Eight integrators.
 #[derive(Debug, Clone, PartialEq)]
-struct Loop([f64; 8]);
+pub struct Loop([f64; 8]);
 
 impl Checkpoint for Loop {
     fn schema(&self) -> u64 {
@@ -132,8 +132,8 @@ impl Store for InMemory {
 }
 
 /// One side of a settled pair, and what it hears from then on.
-struct Side {
-    node: Node<Loop>,
+pub struct Side {
+    pub node: Node<Loop>,
     hears: Vec<Vec<Received>>,
 }
 
@@ -167,7 +167,7 @@ pub fn run(arguments: &TickArguments) -> Result<(), BenchError> {
 }
 
 /// A settled pair's two halves of a conversation.
-fn converse() -> Result<[Side; 2], BenchError> {
+pub fn converse() -> Result<[Side; 2], BenchError> {
     let mut pair = Pair::new()?;
     for cycle in 1..SETTLED {
         pair.cycle(cycle);
@@ -239,11 +239,18 @@ impl Pair {
 }
 
 /// Nanoseconds a tick, over one block.
-fn time_ticks(side: &Side) -> f64 {
+pub fn time_ticks(side: &Side) -> f64 {
     let mut node = side.node.clone();
+    time_block(side, |now_ns, cycle, hears| {
+        black_box(node.tick(now_ns, cycle, &1.0, hears));
+    })
+}
+
+/// Nanoseconds of one call of `tick`, which is given time, cycle and what is heard, over one block.
+pub fn time_block(side: &Side, mut tick: impl FnMut(u64, u64, &[Received])) -> f64 {
     let started = Instant::now();
     for (cycle, hears) in (SETTLED..).zip(&side.hears) {
-        black_box(node.tick(cycle * PERIOD_NS, cycle, &1.0, black_box(hears)));
+        tick(cycle * PERIOD_NS, cycle, black_box(hears));
     }
     per_cycle_ns(started)
 }
@@ -267,7 +274,8 @@ fn per_cycle_ns(started: Instant) -> f64 {
     started.elapsed().as_nanos() as f64 / BLOCK as f64
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// The middle one, or 0.
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }

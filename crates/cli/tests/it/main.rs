@@ -3,6 +3,7 @@
 mod bench_barrier;
 mod bench_death;
 mod bench_lead;
+mod bench_observe;
 mod chaos;
 mod command;
 mod deaths;
