@@ -23,9 +23,13 @@ pub mod handshake;
 #[cfg(not(bumpless_loom))]
 mod instance;
 #[cfg(not(bumpless_loom))]
+pub mod metric_names;
+#[cfg(not(bumpless_loom))]
 pub mod observation;
 #[cfg(not(bumpless_loom))]
 pub mod observed;
+#[cfg(not(bumpless_loom))]
+pub mod out;
 #[cfg(not(bumpless_loom))]
 mod policy;
 pub mod ring;

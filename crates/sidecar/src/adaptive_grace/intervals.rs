@@ -14,7 +14,7 @@
 //! goes.
 //!
 //! ```text
-//!   P(interval > u + y)  ≈  p · q^y      u: the highest eighth begins above it
+//!   P(interval > u + y)  ≈  p · q^y      u: at most one in 64 lies above it
 //!                                        p: how many lie above,       (k + 1) / (n + 1)
 //!                                        q: from their mean excess,   (s - k + 1) / (s + 4)
 //! ```
@@ -25,13 +25,13 @@
 pub const WINDOW: u32 = 1_024;
 
 /// Fewer intervals say nothing.
-pub const SAMPLES_MIN: u32 = 32;
+pub const SAMPLES_MIN: u32 = 128;
 
 /// Lengths that are told apart: 1 to this; longer ones count as this, and as the longest.
 const LENGTHS: usize = 128;
 
 /// Above the quantile lie at most one in so many.
-const TAIL_SHARE: u32 = 8;
+const TAIL_SHARE: u32 = 64;
 
 /// The intervals of one worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_few_intervals_and_something_of_a_worker_that_never_missed_one() {
-        assert_eq!(of([1; 31]).grace_epochs(1e-3), None);
+        assert_eq!(of([1; 127]).grace_epochs(1e-3), None);
         let punctual = of([1; 1_000]);
         assert_eq!(punctual.grace_epochs(1e-3), Some(1));
         assert_eq!(punctual.grace_epochs(1e-6), Some(6));
@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn no_interval_is_too_long_and_zero_is_none() {
-        let mut known = of([u64::MAX; 40]);
+        let mut known = of([u64::MAX; 140]);
         known.note(0);
-        assert_eq!(known.samples(), 40);
+        assert_eq!(known.samples(), 140);
         assert_eq!(known.grace_epochs(1e-9), Some(u64::MAX));
     }
 

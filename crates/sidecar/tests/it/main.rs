@@ -2,8 +2,15 @@
 #![cfg(not(bumpless_loom))]
 #![forbid(unsafe_code)]
 
+mod adaptive_grace;
 mod black_box_deaths;
 mod boxes;
+mod flap_guard;
+mod layers;
+#[cfg(feature = "metrics")]
+mod out_metrics;
+#[cfg(feature = "tracing")]
+mod out_tracing;
 mod peer;
 mod ring_damage;
 mod ring_file;

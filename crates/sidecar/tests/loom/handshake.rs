@@ -34,6 +34,7 @@ fn behind_a_drain_no_operation_of_the_ended_generation_is_inside() {
         let ended = header.migrate(1).expect("nobody else, and nobody before");
         let mut looks = 0;
         let drained = header.drain(ended, |_| {
+            outcomes.saw("was inside");
             looks += 1;
             thread::yield_now();
             looks < LOOKS_MAX
@@ -53,8 +54,6 @@ fn behind_a_drain_no_operation_of_the_ended_generation_is_inside() {
                 found, at_last,
                 "an operation went on in the old form behind the drain"
             );
-        } else {
-            outcomes.saw("was inside");
         }
         outcomes.saw(match generation {
             0 => "entered before",
