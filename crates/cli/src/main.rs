@@ -1,13 +1,15 @@
 //! The operator's tool: `bumpless pool`, a crash-tolerant pool of worker processes over files,
 //! `bumpless lead`, a command that one of many runs, `bumpless run`, any command as a member of a
-//! table, `bumpless watch`, a ready-made watchdog, `bumpless standby`, a hot-standby pair, and
-//! `bumpless bench`, figures of this machine.
+//! table, `bumpless watch`, a ready-made watchdog, `bumpless standby`, a hot-standby pair,
+//! `bumpless bench`, figures of this machine, and what an operator looks with: `list`, `rm`, `status`,
+//! `top`, `events`, `export`, `doctor`.
 #![forbid(unsafe_code)]
 
 mod backoff;
 mod bench;
 mod doctor;
 mod events;
+mod export;
 mod kept;
 mod lead;
 mod list;
@@ -53,6 +55,7 @@ enum Command {
     Rm(list::RmArguments),
     Top(top::TopArguments),
     Events(events::EventsArguments),
+    Export(export::ExportArguments),
     Doctor(doctor::DoctorArguments),
     Completions(shell::CompletionsArguments),
     Man(shell::ManArguments),
@@ -74,8 +77,41 @@ fn main() -> ExitCode {
         Command::Rm(arguments) => list::rm(&arguments),
         Command::Top(arguments) => top::run(&arguments),
         Command::Events(arguments) => events::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_command_has_an_example_of_it() {
+        let mut tool = Arguments::command();
+        // Builds the names of subcommands of subcommands.
+        tool.build();
+        let mut seen = Vec::new();
+        expect_example(&tool, "bumpless", &mut seen);
+        assert!(seen.len() > 20, "{seen:?}");
+    }
+
+    fn expect_example(command: &clap::Command, name: &str, seen: &mut Vec<String>) {
+        let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let subs: Vec<_> = shown.filter(|sub| sub.get_name() != "help").collect();
+        for sub in &subs {
+            expect_example(sub, &format!("{name} {}", sub.get_name()), seen);
+        }
+        if subs.is_empty() {
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            assert!(
+                help.contains("Example") && help.contains(name),
+                "{name}: {help}"
+            );
+            seen.push(name.to_owned());
+        }
     }
 }

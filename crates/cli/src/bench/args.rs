@@ -7,6 +7,8 @@ use clap::Args;
 /// Time from a worker's SIGKILL to the hand-back of its units, by three detectors in turn.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless bench death --rss 64MiB --runs 20
+
 seen         the watching thread knows of the death
 handed back  the dead worker's units are in the report that the watchdog's user gets
 
@@ -36,6 +38,8 @@ pub struct DeathArguments {
 /// Round trip between two processes over a barrier, beside that over a bare futex word.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless bench barrier --blocks 20
+
 futex    one process writes a word in shared memory and wakes the other, which does the same
 barrier  one epoch of a barrier with two members: each has heard of the other before it goes on
 

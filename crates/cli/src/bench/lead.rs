@@ -47,6 +47,8 @@ const NAME: &str = "takeover";
 /// What a claim costs beside a bare compare-and-swap; time from a leader's SIGKILL to the next token.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless bench lead --runs 20
+
 claim     nobody leads and nobody stands: the caller stands and leads
 held      a claim while the caller leads: the loads of the table and of the election alone
 cas       one bare locked compare-and-swap that succeeds

@@ -28,6 +28,8 @@ const CLUSTER: u64 = 1;
 /// Nanoseconds of one cycle's `tick` with a state of 64 bytes: primary, standby, and the floor.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless bench tick --json
+
 primary   hears the standby and the actuator; steps, sends its checkpoint, drives
 standby   hears the primary and the actuator; adopts, steps, compares
 floor     one step, one encoding, one CRC-32C and one copied buffer, without a protocol

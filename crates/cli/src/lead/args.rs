@@ -11,6 +11,9 @@ use crate::pool::duration;
 /// Runs a command while this process leads: of many that are started, one runs it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example, started any number of times:
+  bumpless lead --name backup -- ./backup-daemon
+
 The command finds the term of its leader in BUMPLESS_TERM: a number that rises with each leader and never
 comes again. Whatever the command changes should refuse a term below the highest it has seen. It also
 finds BUMPLESS_ELECTION, the name, and BUMPLESS_LEADER_SLOT. Its standard input is empty.

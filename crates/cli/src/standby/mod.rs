@@ -38,14 +38,19 @@ enum What {
     /// Show where a node stands, from shared memory
     Status(StatusArguments),
     /// Hand the role to the qualified partner, without a lost cycle
+    #[command(after_help = "Example: bumpless standby switch-over --state-dir /var/lib/node0")]
     SwitchOver(OrderArguments),
     /// Hand the role over and take it back, to see that it works
+    #[command(after_help = "Example: bumpless standby test-switch --state-dir /var/lib/node0")]
     TestSwitch(OrderArguments),
     /// Hand the role over and go out of service
+    #[command(after_help = "Example: bumpless standby leave --state-dir /var/lib/node0")]
     Leave(OrderArguments),
     /// Take the role, whatever else is known
+    #[command(after_help = "Example: bumpless standby promote --state-dir /var/lib/node0")]
     Promote(OrderArguments),
     /// Unlatch the alarms whose cause is gone
+    #[command(after_help = "Example: bumpless standby clear-alarms --state-dir /var/lib/node0")]
     ClearAlarms(OrderArguments),
     Demo(demo::DemoArguments),
     #[command(hide = true)]

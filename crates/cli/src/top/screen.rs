@@ -85,7 +85,7 @@ fn slots(view: &TableView) -> Line<'static> {
 fn so_far(view: &TableView) -> Line<'static> {
     let totals = &view.totals;
     format!(
-        "units {} in flight, {} to hand back; {} registrations, {} deaths ({} unacknowledged)",
+        "units {} in flight, {} to hand back; {} registered, {} died ({} unacknowledged)",
         totals.units_in_flight,
         totals.units_to_hand_back,
         totals.registrations,
@@ -109,7 +109,7 @@ fn draw_slots(frame: &mut Frame<'_>, area: Rect, model: &mut Model, uses_colour:
         Column::Units.name(),
         Column::Deaths.name(),
         Column::Label.name(),
-        "LAG SO FAR",
+        "LAGS",
     ];
     let head = head.map(|name| {
         let is_chosen = name.trim_start() == model.sorted_by.name();
@@ -304,7 +304,10 @@ mod tests {
             assert!(place(&lines, "1.000000000 silent slot=0") > place(&lines, "a prompt one"));
             assert!(lines[usize::from(height) - 1].starts_with("q quit"));
             place(&lines, "1 silent, 0 dead, 1 fenced, 0 quarantined");
-            place(&lines, "units 0 in flight, 1 to hand back; 3 registrations");
+            place(
+                &lines,
+                "1 to hand back; 3 registered, 0 died (0 unacknowledged)",
+            );
         }
     }
 

@@ -50,6 +50,8 @@ const QUARTER_MS_MIN: u64 = 200;
 /// A pair and its plant in real processes, a real fault, and what came of it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless standby demo --fault kill
+
 kill      the primary is killed
 stop      it is stopped (SIGSTOP), and goes on later
 cut       it is cut off from its partner and the plant, and comes back later
