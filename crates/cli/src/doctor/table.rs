@@ -38,7 +38,7 @@ pub fn check(path: &Path) -> Vec<Finding> {
         return findings;
     }
     match TableView::at(path) {
-        Ok(view) => findings.extend(contents(&view)),
+        Ok(view) => findings.extend(contents(&view, &check)),
         Err(error) => findings.push(Finding::error(
             &check("layout"),
             error.to_string(),
@@ -89,8 +89,7 @@ fn lock_file(check: &str, path: &Path) -> Finding {
     )
 }
 
-fn contents(view: &TableView) -> Vec<Finding> {
-    let check = |what: &str| format!("{}: {what}", view.path.display());
+fn contents(view: &TableView, check: &dyn Fn(&str) -> String) -> Vec<Finding> {
     let mut findings = vec![watchdog(&check("watchdog"), view)];
     let totals = &view.totals;
     let dead = totals.deaths_unacknowledged;
