@@ -199,7 +199,48 @@ fn names(alarms: AlarmSet) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use bumpless_standby::NodeId;
+    use bumpless_standby::event::Reason;
+    use bumpless_standby::node::{Counts, Status};
+    use bumpless_standby::tag::TagWriter;
+    use bumpless_substrate::region::Access;
+
     use super::*;
+
+    #[test]
+    fn a_view_says_what_the_node_wrote_and_that_it_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tag");
+        let mut writer = TagWriter::create(&path, Access::Private).unwrap();
+        let empty = TagView::at(&path).unwrap_err();
+        assert!(matches!(empty, LookError::EmptyTag { .. }), "{empty}");
+        let status = Status {
+            node: NodeId(1),
+            incarnation: 7,
+            state: State::Disqualified(Reason::ProgramMismatch),
+            epoch: Epoch::new(3, NodeId(0)),
+            cycle: Some(100),
+            redundancy: Redundancy::Lost,
+            partner: None,
+            checkpoint_len: [8, 4, 9],
+            paths: Vec::new(),
+            active_alarms: AlarmSet::default(),
+            latched_alarms: AlarmSet::default(),
+            service_level: 200,
+            redundancy_support: 3,
+            counts: Counts::default(),
+        };
+        writer.write(&status, None, monotonic_ns());
+        let view = TagView::at(&path).unwrap();
+        assert_eq!(
+            (view.node, view.state, view.redundancy),
+            (1, "disqualified", "lost")
+        );
+        assert_eq!(view.reason.as_deref(), Some("ProgramMismatch"));
+        assert_eq!((view.epoch, view.cycle), ((3, 0), Some(100)));
+        assert_eq!((view.pid, view.is_alive), (std::process::id(), Some(true)));
+        assert_eq!(serde_json::json!(view)["epoch"], serde_json::json!([3, 0]));
+    }
 
     #[test]
     fn alarms_are_listed_by_their_bits() {
