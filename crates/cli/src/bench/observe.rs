@@ -37,6 +37,8 @@ const THREADS: u32 = 2;
 /// Nanoseconds of a beat, a scan and a standby's tick: raw, and observed.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
+Example: bumpless bench observe --json
+
 raw      the call itself
 idle     in a box whose ring nobody drains: full, so that every observation is dropped and counted
 drained  in a box whose ring is drained between the blocks

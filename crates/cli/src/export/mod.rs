@@ -6,7 +6,6 @@
 //! Contract: looks, and changes nothing. Every answer is computed when it is asked for; between two nothing
 //! is done. Only counts of events are kept, since a black box forgets.
 
-mod names;
 mod scrape;
 mod text;
 

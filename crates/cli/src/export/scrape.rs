@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bumpless_sidecar::ring::PATIENCE_NS;
 use bumpless_sidecar::ring::cursor::Cursor;
-use bumpless_sidecar::{BlackBoxReader, Event, EventKind};
+use bumpless_sidecar::{BlackBoxReader, Event, EventKind, metric_names as names};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::region::{PathState, default_folder};
 
-use super::names;
 use super::text::Families;
 use crate::look::{Found, Kind, LookError, TableView, TagView, VerdictWord, look_in};
 

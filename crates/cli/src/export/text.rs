@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::names::{Metric, MetricKind};
+use bumpless_sidecar::metric_names::{Metric, MetricKind};
 
 /// Samples by family.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::{DEATHS, SLOTS};
+    use bumpless_sidecar::metric_names::{DEATHS, SLOTS};
     use prometheus_parse::{Scrape, Value};
 
     use super::*;
