@@ -45,7 +45,7 @@ macro_rules! metrics {
 
 metrics! {
     SLOTS = "bumpless_slots", Gauge, ["state"],
-        "Slots of the table by state: live, fenced, in_transition, vacant.";
+        "Slots of the table by state: live, fenced, vacant and others.";
     BEAT_LAG_EPOCHS = "bumpless_beat_lag_epochs", Gauge, [],
         "The longest time since the last beat of a live owner, in epochs.";
     UNITS_IN_FLIGHT = "bumpless_units_in_flight", Gauge, [],

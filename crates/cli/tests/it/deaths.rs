@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use bumpless_heartbeat::HeartbeatTable;
 use rustix::process::Signal;
 
 use crate::rig::{Rig, Running, await_that, process, send};
@@ -90,6 +91,11 @@ fn a_hashing_worker_that_stays_stopped_delays_nobody_and_is_gone_at_the_end() {
     await_that("two workers sleep", || {
         let asleep = |pid: &&u32| process(**pid).is_some_and(|process| process.state == 'S');
         pool.workers().iter().filter(asleep).count() == 2
+    });
+    // One that is stopped before it has a slot is missed by nobody's scan. The pool itself has two.
+    await_that("both have a slot", || {
+        let table = HeartbeatTable::open_read_only(rig.at("table"));
+        table.is_ok_and(|table| table.iter_live().count() == 4)
     });
     let stopped = pool.workers()[0];
     send(stopped, Signal::STOP);
