@@ -8,7 +8,7 @@
 //! ```text
 //!   word   generation:32 | tag:32           inside[generation mod 2]: operations of that generation
 //!
-//!   operation   look at word ─ count +1 ─ touch word ── the same generation ──▶ inside ─ count -1
+//!   operation   look at word ─ count +1 ─ look again ── the same generation ──▶ inside ─ count -1
 //!                    ▲                         └── another one: count -1 ──┐
 //!                    └─────────────────────────────────────────────────────┘
 //!   coordinator other count is 0 ─ CAS word: generation + 1, tag ─ drain(the generation that ended)
@@ -121,7 +121,7 @@ impl HandshakeHeader {
         self.look().generation
     }
 
-    /// Counts an operation as inside. Cost: two locked operations, and one to leave. It is repeated only
+    /// Counts an operation as inside. Cost: one locked operation, and one to leave. It is repeated only
     /// when the tag changes at the same time.
     #[must_use]
     pub fn enter(&self) -> Inside<'_> {
@@ -131,12 +131,11 @@ impl HandshakeHeader {
                 header: self,
                 generation,
             };
-            // Release: pairs with the Acquire of `still_inside` by the order of the two
-            // read-modify-writes of `word`, here and in `migrate`: either that change comes after this
-            // count, and its coordinator sees it, or this touch sees the change.
+            // AcqRel pairs with `still_inside`, a read-modify-write of the same count: if that comes later,
+            // it sees this operation; if it came before, the look behind this sees that the generation ended.
             self.count(generation).fetch_add(1, Ordering::AcqRel);
-            let touched = Handshake::of(self.word.fetch_or(0, Ordering::AcqRel));
-            if touched.generation == generation {
+            let seen = self.look();
+            if seen.generation == generation {
                 return inside;
             }
         }
@@ -163,7 +162,7 @@ impl HandshakeHeader {
                 generation: generation.wrapping_add(1),
                 tag,
             };
-            // AcqRel: Release pairs with the Acquire of `look`, and both with the touch in `enter`.
+            // AcqRel: Release pairs with the Acquire of `look`.
             let swapped = self.word.compare_exchange(
                 seen.bits(),
                 next.bits(),
@@ -185,7 +184,7 @@ impl HandshakeHeader {
     /// too late, and leave at once.
     #[must_use]
     pub fn still_inside(&self, generation: u32) -> u32 {
-        // A read-modify-write reads the latest count. Acquire pairs with the Release of `enter` and of
+        // A read-modify-write, for the order that `enter` needs; it reads the latest count. Acquire pairs with the Release of `enter` and of
         // leaving: what the operations wrote is visible to whoever finds zero.
         self.count(generation).fetch_add(0, Ordering::AcqRel)
     }

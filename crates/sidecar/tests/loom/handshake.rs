@@ -16,7 +16,7 @@ fn behind_a_drain_no_operation_of_the_ended_generation_is_inside() {
     let wanted = ["entered before", "entered behind", "was inside"];
     check_seeing("handshake, drain", 3, &wanted, move |outcomes| {
         let header = Arc::new(HandshakeHeader::new());
-        // What the operation changes while it is inside under tag 0.
+        // What the operation changes while it is inside in generation 0.
         let old_form = Arc::new(AtomicU32::new(0));
         let operation = {
             let (header, old_form) = (Arc::clone(&header), Arc::clone(&old_form));
@@ -24,7 +24,7 @@ fn behind_a_drain_no_operation_of_the_ended_generation_is_inside() {
                 let inside = header.enter();
                 // The tag is read inside.
                 let tag = header.tag();
-                if tag == 0 {
+                if inside.generation() == 0 {
                     // Relaxed: the handshake is what orders it.
                     old_form.store(1, Ordering::Relaxed);
                 }
