@@ -46,6 +46,14 @@ enum What {
     /// Hand the role over and go out of service
     #[command(after_help = "Example: bumpless standby leave --state-dir /var/lib/node0")]
     Leave(OrderArguments),
+    /// Standby: go out of service; it follows nothing and takes nothing over
+    EnterMaintenance(OrderArguments),
+    /// Go back into service, as if just started
+    LeaveMaintenance(OrderArguments),
+    /// Primary: let no standby synchronise
+    HoldSync(OrderArguments),
+    /// Primary: let the standby synchronise again
+    ReleaseSync(OrderArguments),
     /// Take the role, whatever else is known
     #[command(after_help = "Example: bumpless standby promote --state-dir /var/lib/node0")]
     Promote(OrderArguments),
@@ -68,6 +76,14 @@ pub fn run(arguments: &StandbyArguments) -> ExitCode {
         What::SwitchOver(arguments) => control::order(&arguments.state_dir, "switch-over"),
         What::TestSwitch(arguments) => control::order(&arguments.state_dir, "test-switch"),
         What::Leave(arguments) => control::order(&arguments.state_dir, "leave"),
+        What::EnterMaintenance(arguments) => {
+            control::order(&arguments.state_dir, "enter-maintenance")
+        }
+        What::LeaveMaintenance(arguments) => {
+            control::order(&arguments.state_dir, "leave-maintenance")
+        }
+        What::HoldSync(arguments) => control::order(&arguments.state_dir, "hold-sync"),
+        What::ReleaseSync(arguments) => control::order(&arguments.state_dir, "release-sync"),
         What::Promote(arguments) => control::order(&arguments.state_dir, "promote"),
         What::ClearAlarms(arguments) => control::order(&arguments.state_dir, "clear-alarms"),
         What::Demo(arguments) => demo::run(arguments),

@@ -14,7 +14,7 @@ use super::control::Orders;
 use super::controller::{Integrator, Pid, Reading};
 use super::error::StandbyError;
 use super::exec::Exec;
-use super::log::{self, Log};
+use super::log::{Events, Log};
 use super::status::TAG;
 use super::ways;
 use crate::signals::Signals;
@@ -62,6 +62,7 @@ where
         Some(path) => Some(WatchdogDevice::open(path)?),
         None => None,
     };
+    let mut events = Events::new(own, std::io::stdout());
     let mut log = Log::create(arguments.log.as_deref())?;
     let authority: Box<dyn Authority> = match arguments.authority {
         GrantedBy::Actuator => Box::new(Witness::new(incarnation)),
@@ -110,7 +111,7 @@ where
             device.feed()?;
         }
         for event in &done.events {
-            log::event(arguments.id, &beat, event);
+            events.tell(&beat, event);
         }
         log.cycle(&beat, &done, driver.node().state());
         let lateness = Lateness {
