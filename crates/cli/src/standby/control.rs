@@ -105,3 +105,24 @@ fn parse(word: &str) -> Option<Command> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use clap::Subcommand;
+
+    use super::*;
+    use crate::standby::What;
+
+    #[test]
+    fn every_order_of_a_node_is_a_command_of_the_tool() {
+        let tool = What::augment_subcommands(clap::Command::new("standby"));
+        let words: Vec<&str> = tool
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        let orders: HashSet<_> = words.into_iter().filter_map(parse).collect();
+        assert_eq!(orders.len(), 9, "{orders:?}");
+    }
+}

@@ -158,25 +158,15 @@ pub fn dead_path_of_two_is_named_and_changes_nothing(scene: &Scene) {
 pub fn switch_over_loses_no_cycle_and_is_refused_without_a_standby(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "switch", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
-    expect_taken(&pair, primary, "switch-over");
+    let mut command = Command::new(BUMPLESS);
+    command.args(["standby", "switch-over", "--state-dir"]);
+    let ordered = command.arg(pair.state_dir(primary)).output().expect("run");
+    assert!(ordered.status.success(), "{ordered:?}");
     pair.await_event(standby, "cause: SwitchOver");
     pair.await_event(primary, "SwitchOver {");
     assert_eq!(pair.await_redundancy(), standby);
     pair.await_cycles(standby, LASTS);
     expect_no_lost_cycle(&pair);
-
-    // Out of service and back, as by an operator.
-    for (node, word) in [
-        (primary, "enter-maintenance"),
-        (standby, "hold-sync"),
-        (primary, "leave-maintenance"),
-    ] {
-        expect_taken(&pair, node, word);
-    }
-    pair.await_cycles(standby, LASTS);
-    assert_eq!(pair.state(primary), "syncing");
-    expect_taken(&pair, standby, "release-sync");
-    pair.await_redundancy();
 
     // The partner dies in the middle: the primary keeps the role.
     let mut kept = false;
@@ -199,15 +189,6 @@ pub fn switch_over_loses_no_cycle_and_is_refused_without_a_standby(scene: &Scene
     assert!(kept, "no order reached a primary in time");
     let (figures, _) = pair.report();
     scene.note(&summary(&figures));
-}
-
-/// The tool gives a node an order, and the node takes it.
-#[track_caller]
-fn expect_taken(pair: &Pair, node: u8, word: &str) {
-    let mut command = Command::new(BUMPLESS);
-    command.args(["standby", word, "--state-dir"]);
-    let ordered = command.arg(pair.state_dir(node)).output().expect("run");
-    assert!(ordered.status.success(), "{word}: {ordered:?}");
 }
 
 /// 147.

@@ -173,8 +173,11 @@ impl<C: Controller> Node<C> {
             epoch: self.epoch,
             cause,
         });
+        // The successor may be heard before the last output: that ends the leaving, not the order.
+        let leaves = self.switch_over.as_ref().map(|order| order.kind) == Some(Kind::Leave);
         self.standing = match cause {
             Demotion::Left => Standing::Maintenance,
+            Demotion::Superseded | Demotion::Refused if leaves => Standing::Maintenance,
             Demotion::Superseded | Demotion::Refused => Standing::Init,
         };
         self.followed = None;

@@ -136,8 +136,17 @@ impl Apart {
 }
 
 impl Apart {
-    /// The standby's state after so many cycles of both.
+    /// The standby's state after so many cycles of both, of which the first stays primary.
     fn standby_after(&mut self, cycles: u64) -> State {
+        self.run(cycles);
+        assert!(matches!(
+            self.nodes[0].state(),
+            State::Primary | State::Solo
+        ));
+        self.nodes[1].state()
+    }
+
+    fn run(&mut self, cycles: u64) {
         for _ in 0..cycles {
             self.step += 1;
             let step = self.step;
@@ -146,11 +155,6 @@ impl Apart {
                 self.arrived[1 - index].push(Received::Heartbeat { path: 0, heartbeat });
             }
         }
-        assert!(matches!(
-            self.nodes[0].state(),
-            State::Primary | State::Solo
-        ));
-        self.nodes[1].state()
     }
 
     /// The outputs of the standby, which hears nothing any more.
@@ -228,4 +232,15 @@ fn a_fragment_of_an_absurd_cycle_hides_nothing_that_comes_after_it() {
     assert_eq!(pair.standby_after(400), State::Qualified);
     assert_eq!(pair.nodes[1].status().counts.implausible, 1);
     assert!(pair.nodes[1].adopted().1 >= 990);
+}
+
+#[test]
+fn a_primary_that_leaves_is_out_of_service_also_when_its_successor_is_heard_first() {
+    let mut pair = Apart::new(Mode::Hot, [500, 500]);
+    assert_eq!(pair.standby_after(100), State::Qualified);
+    pair.nodes[0].command(Command::Leave).unwrap();
+    // The second node ticks between two ticks of the first one.
+    pair.run(50);
+    let states = [&pair.nodes[0], &pair.nodes[1]].map(Node::state);
+    assert_eq!(states, [State::Maintenance, State::Solo]);
 }
