@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::event::Event;
 use crate::handshake::HandshakeHeader;
-use crate::observation::Observation;
+use crate::observation::{Observation, TALLIED_OP};
 use crate::policy::Policy;
 use crate::ring::ObservationRing;
 use crate::sink::EventSink;
@@ -123,6 +123,19 @@ impl Instruments {
     pub fn observe_timed(&self, op_kind: u16, is_contended: bool, value: u32, latency_ns: u64) {
         let flags = Observation::TIMED | contended_flag(is_contended);
         self.push(op_kind, flags, latency_ns, value);
+    }
+
+    /// Pushes a sample of what the ring [tallies](ObservationRing::tally).
+    pub fn observe_sample(&self, value: u32, latency_ns: u64) {
+        // One that finds no place is counted all the same: it is tallied.
+        let _ = self.ring.push_sample(Observation {
+            instance_id: self.id,
+            op_kind: TALLIED_OP,
+            flags: Observation::TIMED | Observation::TALLIED,
+            latency_ns,
+            producer_id: self.ring.producer_id(),
+            value,
+        });
     }
 
     #[inline(always)]

@@ -56,7 +56,7 @@ pub use handshake::HandshakeHeader;
 #[cfg(not(bumpless_loom))]
 pub use instance::{AdaptiveInstance, Instruments, RING_CAPACITY};
 #[cfg(not(bumpless_loom))]
-pub use observation::Observation;
+pub use observation::{Observation, TALLIED_OP};
 #[cfg(not(bumpless_loom))]
 pub use observed::actuator::ActuatorOp;
 #[cfg(not(bumpless_loom))]

@@ -85,7 +85,7 @@ metrics! {
     CONTENDED = "bumpless_contended_operations_total", Counter, ["instance", "operation"],
         "Of these, those that retried, or found that the thing was another's.";
     OPERATION_SECONDS = "bumpless_operation_seconds", Gauge, ["instance", "operation"],
-        "Mean duration of the operations that were timed: one in 64.";
+        "Mean duration of the operations that were timed: one in 256.";
     OBSERVATIONS_LOST = "bumpless_observations_lost_total", Counter, ["instance", "reason"],
         "Observations that found the ring full (dropped), or were never finished (skipped).";
 }

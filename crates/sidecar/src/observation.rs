@@ -9,6 +9,10 @@
 /// How many words of 8 B an observation is.
 pub const OBSERVATION_WORDS: usize = 3;
 
+/// The number of the operation that an instance may tally: count in place, by one addition, and record now
+/// and then as a sample.
+pub const TALLIED_OP: u16 = 0;
+
 /// One operation on one observed instance.
 ///
 /// ```
@@ -23,7 +27,8 @@ pub struct Observation {
     pub instance_id: u32,
     /// Which of the instance's operations; each type has its own numbers.
     pub op_kind: u16,
-    /// [`CONTENDED`](Self::CONTENDED), [`TIMED`](Self::TIMED); other bits are a later version's.
+    /// [`CONTENDED`](Self::CONTENDED), [`TIMED`](Self::TIMED), [`TALLIED`](Self::TALLIED); other bits are a
+    /// later version's.
     pub flags: u16,
     /// How long it took, if `TIMED`; unit: ns.
     pub latency_ns: u64,
@@ -38,6 +43,8 @@ impl Observation {
     pub const CONTENDED: u16 = 1;
     /// Flag: `latency_ns` was measured.
     pub const TIMED: u16 = 1 << 1;
+    /// Flag: a sample of the operations that the ring tallies, and counted there.
+    pub const TALLIED: u16 = 1 << 2;
 
     /// How long it took, if that was measured; unit: ns.
     #[must_use]

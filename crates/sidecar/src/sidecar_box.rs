@@ -1,7 +1,7 @@
 //! The box: a thing and its instruments, with the thing's own calls.
 //!
 //! Contract: a call of the box does what the same call of the inner thing does, gives the same answer,
-//! and pushes one observation; some tell events. Nobody waits for an observer: a full ring drops, and
+//! and pushes one observation, or is tallied; some tell events. Nobody waits for an observer: a full ring drops, and
 //! counts what it dropped. Who wants a call unobserved takes [`inner`](SidecarBox::inner).
 
 use core::fmt::Debug;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bumpless_substrate::clock::monotonic_ns;
 
 use crate::instance::{AdaptiveInstance, Instruments};
+use crate::observation::TALLIED_OP;
 use crate::policy::{NoMigrationPolicy, Policy};
 
 /// What the box must know of a thing.
@@ -117,35 +118,29 @@ impl<T: Observe> SidecarBox<T> {
         answer
     }
 
-    /// As [`observed`](Self::observed), for a call that answers nothing but that it is done, and is made so
-    /// often that an error is not to be moved about in memory when there is none: the next locked instruction
-    /// waits for every store.
+    /// As [`observed`](Self::observed), for the operation that costs so little that a record of each would be
+    /// dearer than the thing itself: it is tallied by one locked addition, and one in 256 is timed and
+    /// recorded as a sample. One that fails is recorded, and not tallied.
     #[inline(always)]
-    pub(crate) fn observed_unit<E>(
+    pub(crate) fn tallied<E>(
         &self,
-        op_kind: impl Into<u16>,
         value: u32,
         call: impl Fn(&T) -> Result<(), E>,
         is_contended: impl Fn(&Result<(), E>) -> bool,
     ) -> Result<(), E> {
         let instruments = &*self.instruments;
         instruments.follow(|tag| self.inner.apply(tag));
-        let op_kind = op_kind.into();
-        if instruments.ring().sample_due() {
-            return timed(
-                instruments,
-                op_kind,
-                value,
-                || call(&self.inner),
-                is_contended,
-            );
-        }
-        match call(&self.inner) {
+        let answer = if instruments.ring().tally_sample_due() {
+            sampled(instruments, value, || call(&self.inner))
+        } else {
+            call(&self.inner)
+        };
+        match answer {
             Ok(()) => {
-                instruments.observe(op_kind, false, value);
+                instruments.ring().tally();
                 Ok(())
             }
-            Err(error) => failed(instruments, op_kind, value, error, is_contended),
+            Err(error) => failed(instruments, value, error, is_contended),
         }
     }
 }
@@ -154,13 +149,27 @@ impl<T: Observe> SidecarBox<T> {
 #[inline(never)]
 fn failed<E>(
     instruments: &Instruments,
-    op_kind: u16,
     value: u32,
     error: E,
     is_contended: impl Fn(&Result<(), E>) -> bool,
 ) -> Result<(), E> {
     let answer = Err(error);
-    instruments.observe(op_kind, is_contended(&answer), value);
+    instruments.observe(TALLIED_OP, is_contended(&answer), value);
+    answer
+}
+
+#[cold]
+#[inline(never)]
+fn sampled<E>(
+    instruments: &Instruments,
+    value: u32,
+    call: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
+    let began_ns = monotonic_ns();
+    let answer = call();
+    if answer.is_ok() {
+        instruments.observe_sample(value, monotonic_ns().saturating_sub(began_ns));
+    }
     answer
 }
 

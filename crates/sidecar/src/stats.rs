@@ -1,10 +1,11 @@
 //! What was observed of one instance, as a plain value.
 //!
-//! Contract: every observation that a ring delivered is in exactly one count; the ring's own counts say
-//! how many more there were. Counts never fall. Which operation has which number is the instance's to
+//! Contract: every observation that a ring delivered, and every operation that it tallied, is in exactly
+//! one count; the ring's own counts say how many more there were. Who tallies is known by samples, one in
+//! 256. Counts never fall. Which operation has which number is the instance's to
 //! say (see its `Op` type); numbers beyond [`OPS_MAX`] share one place, the last.
 
-use crate::observation::Observation;
+use crate::observation::{Observation, TALLIED_OP};
 
 /// How many kinds of operations are told apart.
 pub const OPS_MAX: usize = 32;
@@ -53,6 +54,8 @@ pub struct InstanceStats {
     ops: [OpStats; OPS_MAX],
     /// The threads that pushed.
     pub producers: Producers,
+    /// Of the first operation, those that were tallied.
+    pub tallied: u64,
     /// Observations that found the ring full.
     pub dropped: u64,
     /// Observations that their producer did not finish: it died inside.
@@ -78,7 +81,7 @@ impl InstanceStats {
         kinds.zip(&self.ops).filter(|(_, op)| op.count > 0)
     }
 
-    /// How many observations were delivered.
+    /// How many operations were delivered or tallied.
     #[must_use]
     pub fn observed(&self) -> u64 {
         self.ops.iter().map(|op| op.count).sum()
@@ -93,12 +96,23 @@ impl InstanceStats {
     /// Takes in one observation.
     pub fn add(&mut self, observation: &Observation) {
         let op = &mut self.ops[place(observation.op_kind)];
-        op.count += 1;
+        op.count += u64::from(observation.flags & Observation::TALLIED == 0);
         op.contended += u64::from(observation.flags & Observation::CONTENDED != 0);
         if let Some(latency_ns) = observation.latency() {
             op.latency.add(latency_ns);
         }
         self.producers.add(observation.producer_id);
+    }
+}
+
+impl InstanceStats {
+    /// Takes in how many operations the ring has tallied by now.
+    pub(crate) fn add_tallied(&mut self, tallied: u64) {
+        // What comes from shared memory may be any number, and counts never fall.
+        let more = tallied.saturating_sub(self.tallied);
+        let op = &mut self.ops[place(TALLIED_OP)];
+        op.count = op.count.saturating_add(more);
+        self.tallied += more;
     }
 }
 

@@ -13,17 +13,18 @@ use bumpless_heartbeat::{
 use bumpless_substrate::clock::monotonic_ns;
 
 use crate::event::{Event, EventKind};
+use crate::observation::TALLIED_OP;
 use crate::sidecar_box::{Observe, SidecarBox, operations};
 
 operations! {
     /// What is observed of a table.
     TableOp {
+        /// A beat: tallied, and one in 256 recorded.
+        Beat = 0, "beat";
         /// A registration.
-        Register = 0, "register";
+        Register = 1, "register";
         /// A registration that was given back.
-        Unregister = 1, "unregister";
-        /// A beat.
-        Beat = 2, "beat";
+        Unregister = 2, "unregister";
         /// A unit put in flight.
         Mark = 3, "mark_in_flight";
         /// A unit completed.
@@ -34,6 +35,8 @@ operations! {
         Observe = 6, "observe";
     }
 }
+
+const _: () = assert!(TableOp::Beat as u16 == TALLIED_OP);
 
 type Result<T> = core::result::Result<T, HeartbeatError>;
 
@@ -131,7 +134,7 @@ impl<T: AsTable> SidecarBox<T> {
     #[inline]
     pub fn beat(&self, handle: Handle) -> Result<()> {
         let call = |inner: &T| inner.as_table().beat(handle);
-        self.observed_unit(TableOp::Beat, value(handle), call, found_another)
+        self.tallied(value(handle), call, found_another)
     }
 
     /// As [`HeartbeatTable::mark_in_flight`].

@@ -29,8 +29,11 @@ bumpless_substrate::shared_struct! {
         136 => pub doorbell: AtomicU32,
         /// Zero.
         140 => spare_2: AtomicU32,
+        /// Operations that were counted here instead of one by one in records. Writers: producers, by
+        /// addition. Readers: whoever counts.
+        144 => pub tallied: AtomicU64,
         /// Zero.
-        144 => spare_3: [AtomicU64; 6],
+        152 => spare_3: [AtomicU64; 5],
     }
 }
 
@@ -196,6 +199,20 @@ impl Lines {
     pub fn count_dropped(&self) {
         // Relaxed: a number.
         self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an operation without a record of it.
+    #[inline(always)]
+    pub fn tally(&self) {
+        // Relaxed: a number.
+        self.tallied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many operations were counted without records.
+    #[inline(always)]
+    pub fn tallied(&self) -> u64 {
+        // Relaxed: a number.
+        self.tallied.load(Ordering::Relaxed)
     }
 
     /// The counts of a ring with a consumer.

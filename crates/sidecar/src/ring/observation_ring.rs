@@ -210,6 +210,48 @@ impl ObservationRing {
         self.ring().push(self.mode(), &words, || self.wake())
     }
 
+    /// As [`push`](Self::push), and one that finds no place is not counted as dropped: for a sample of what is
+    /// [tallied](Self::tally).
+    pub fn push_sample(&self, sample: Observation) -> bool {
+        if self.is_inherited() {
+            return false;
+        }
+        let words = sample.to_words();
+        self.ring()
+            .push_if_room(self.mode(), &words, || self.wake())
+    }
+
+    /// Counts an operation of kind [`TALLIED_OP`](crate::TALLIED_OP) in place: never dropped, exact, and seen
+    /// by every process that has the ring's file. Wakes nobody. Cost: one locked instruction.
+    #[inline(always)]
+    pub fn tally(&self) {
+        self.lines().tally();
+    }
+
+    /// How many operations were tallied.
+    #[must_use]
+    #[inline(always)]
+    pub fn tallied(&self) -> u64 {
+        self.lines().tallied()
+    }
+
+    /// Whether the next operation that is tallied should be recorded too: one in 256, more or less. The place
+    /// moves by one in every 256, so that of threads that take turns none is left out.
+    #[must_use]
+    #[inline(always)]
+    pub fn tally_sample_due(&self) -> bool {
+        let tallied = self.tallied();
+        (tallied ^ (tallied / SAMPLE_PERIOD)).is_multiple_of(SAMPLE_PERIOD)
+    }
+
+    #[inline(always)]
+    fn lines(&self) -> &Lines {
+        match &self.memory {
+            Memory::Heap { lines, .. } => lines,
+            Memory::File(shared) => &shared.lines[0],
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn wake(&self) {

@@ -86,14 +86,24 @@ impl<'m, const P: usize, S: Slot<P>> Ring<'m, P, S> {
         self.slots.get(position as usize & mask)
     }
 
-    /// Writes a record; false when it was dropped. `wake` is called if the consumer slept. Cost: one locked
-    /// instruction, and a store for each word. Always inlined: the locked instruction waits for every store
-    /// before it, those of a call's frame and arguments too, which cost more than all else here.
+    /// Writes a record; false when it was dropped, which is counted. `wake` is called if the consumer slept.
+    /// Cost: one locked instruction, and a store for each word. Always inlined: the locked instruction waits
+    /// for every store before it, those of a call's frame and arguments too, which cost more than all else
+    /// here.
     #[inline(always)]
     pub fn push(&self, mode: Mode, words: &[u64; P], wake: impl FnOnce()) -> bool {
+        let has_place = self.push_if_room(mode, words, wake);
+        if !has_place {
+            self.lines.count_dropped();
+        }
+        has_place
+    }
+
+    /// As [`push`](Self::push), and one that finds no place is not counted: for what nobody misses.
+    #[inline(always)]
+    pub fn push_if_room(&self, mode: Mode, words: &[u64; P], wake: impl FnOnce()) -> bool {
         let mut seen = self.lines.tail();
         if mode == Mode::Lossless && is_full(self.lines, self.slots.len(), seen) {
-            self.lines.count_dropped();
             return false;
         }
         if let Err(found) = self.lines.reserve(seen) {
@@ -230,7 +240,7 @@ fn is_full(lines: &Lines, capacity: usize, seen: Tail) -> bool {
     lines.head().pending(seen).cast_signed() >= capacity as i32
 }
 
-/// Reserves a place while others do. `None`: the record is dropped, and counted. Not a method: the ring
+/// Reserves a place while others do. `None`: there is none. Not a method: the ring
 /// would have to be put into memory for it, in front of the locked instruction of every push.
 #[cold]
 #[inline(never)]
@@ -244,7 +254,6 @@ fn reserve_again(lines: &Lines, capacity: usize, mode: Mode, mut seen: Tail) -> 
             Err(found) => seen = found,
         }
     }
-    lines.count_dropped();
     None
 }
 

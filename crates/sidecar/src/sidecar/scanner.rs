@@ -172,6 +172,7 @@ impl Watched {
     fn drain(&mut self, now_ns: u64, scanned: &mut Scanned) {
         let (ring, stats) = (self.instruments.ring(), &mut self.stats);
         let drained = ring.drain(now_ns, &mut |observation| stats.add(&observation));
+        stats.add_tallied(ring.tallied());
         stats.dropped = ring.counts().dropped;
         stats.skipped += drained.skipped + drained.overtaken;
         stats.scanned_ns = now_ns;

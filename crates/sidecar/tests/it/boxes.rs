@@ -39,7 +39,8 @@ fn every_call_of_a_tables_box_is_counted_by_its_kind_and_answers_as_the_table_do
     ));
 
     let scanned = scanner.scan(7);
-    assert_eq!((scanned.drained.taken, scanned.drained.skipped), (138, 0));
+    // Beats are tallied, and the first of them is recorded as a sample; the one that failed is recorded too.
+    assert_eq!((scanned.drained.taken, scanned.drained.skipped), (9, 0));
     let stats = scanner.stats(id).expect("registered");
     let count = |op: TableOp| (stats.op(op).count, stats.op(op).contended);
     assert_eq!(count(TableOp::Register), (1, 0));
@@ -51,10 +52,48 @@ fn every_call_of_a_tables_box_is_counted_by_its_kind_and_answers_as_the_table_do
     assert_eq!(count(TableOp::Unregister), (1, 0));
     assert_eq!((stats.observed(), stats.contended()), (138, 1));
     assert_eq!((stats.producers.count(), stats.scanned_ns), (1, 7));
-    // One in 256 is timed: of 138 operations the first.
+    assert_eq!(stats.tallied, 130);
+    // One in 256 is timed: the first record, and the first beat.
+    let timed = |op: TableOp| stats.op(op).latency.timed;
+    assert_eq!((timed(TableOp::Register), timed(TableOp::Beat)), (1, 1));
     let timed: u64 = stats.ops().map(|(_, op)| op.latency.timed).sum();
-    assert_eq!(timed, 1);
+    assert_eq!(timed, 2);
     assert!(stats.op(TableOp::Register).latency.max_ns > 0);
+}
+
+#[test]
+fn of_threads_that_beat_in_turn_each_is_seen_and_every_beat_is_counted_though_the_ring_is_full() {
+    let scene = Scene::new();
+    let table = scene.table(2);
+    let instruments = Arc::new(Instruments::on_ring(ObservationRing::with_capacity(4)));
+    let observed = SidecarBox::with_instruments(&table, instruments);
+    let mut scanner = Scanner::new();
+    let id = scanner.register(&observed);
+    let handles = [0, 1].map(|_| table.register(std::process::id()).expect("a slot"));
+    let beats: u64 = 10 * 256;
+    let turn = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        for (index, handle) in handles.into_iter().enumerate() {
+            let (observed, turn) = (&observed, &turn);
+            scope.spawn(move || {
+                for step in 0..2 * beats {
+                    if step % 2 == index as u64 {
+                        observed.beat(handle).expect("mine");
+                    }
+                    turn.wait();
+                }
+            });
+        }
+    });
+    scanner.scan(1);
+    let stats = scanner.stats(id).expect("registered");
+    assert_eq!(stats.op(TableOp::Beat).count, 2 * beats);
+    assert_eq!(
+        (stats.dropped, stats.skipped),
+        (0, 0),
+        "samples are not missed"
+    );
+    assert_eq!(stats.producers.count(), 2);
 }
 
 #[test]

@@ -329,5 +329,5 @@ fn things_that_share_instruments_are_one_instance() {
     assert_eq!(told.len(), 2);
     assert_eq!(told[0].instance, told[1].instance);
     assert_eq!(observed.ring().counts().pushed, 2);
-    assert_eq!(TableOp::name_of(2), Some("beat"));
+    assert_eq!(TableOp::name_of(0), Some("beat"));
 }

@@ -61,7 +61,7 @@ fn what_is_observed_is_seen_by_the_thread_also_when_it_slept() {
     assert_eq!(stats.op(TableOp::Beat).count, 1);
     sidecar.stop();
     // Behind the end nothing is drained, and nothing waits for it.
-    table.beat(me).expect("mine");
+    table.tick_global_epoch().expect("writable");
     assert_eq!(table.ring().counts().pending, 1);
 }
 
