@@ -105,6 +105,12 @@ pub const PAIRS: &[Pair] = &[
         run: |stage| beside_all_alive(stage, Fleet::new(65_536, 63, 1_024)?, None),
     },
     Pair {
+        name: "scan of 65,536, of which 64 are registered",
+        beside: "the same loads from the same 64 places",
+        goal: Goal::Told,
+        run: beside_sparse_floor,
+    },
+    Pair {
         name: "scan of 64, another core beats",
         beside: "scan of 64, all alive",
         goal: Goal::Told,
@@ -188,6 +194,18 @@ fn beside_floor(stage: &mut dyn Stage, slots: usize) -> Result<()> {
                 black_box(&*lines).scan(1);
             },
         ),
+    )
+}
+
+/// Lines 64 KiB apart fall into one set of the caches: most of them come from the last level.
+fn beside_sparse_floor(stage: &mut dyn Stage) -> Result<()> {
+    let fleet = Fleet::new(65_536, 63, 1_024)?;
+    let watched = fleet.open()?;
+    let mut watch = watching(&watched, &fleet);
+    let lines = Lines::new(65_536);
+    stage.compare(
+        &mut scans(&fleet, &mut watch, 0),
+        &mut in_a_row(|| black_box(&lines).scan(1_024)),
     )
 }
 

@@ -81,7 +81,7 @@ impl HeartbeatTable {
 
     /// A consistent look at a slot, "vacant", or "in transition" by whom. Bounded, never waits.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn observe(&self, slot: impl SlotIndex) -> Observed {
         match self.slots.get(slot.slot_index()) {
             Some(slot) => slot.observe(OBSERVE_TRIES),
@@ -92,7 +92,7 @@ impl HeartbeatTable {
     /// A consistent look at a slot; `None` when it is vacant, in transition, or beyond the table
     /// ([`observe`](Self::observe) tells these apart).
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn snapshot(&self, slot: impl SlotIndex) -> Option<HeartbeatSnapshot> {
         match self.observe(slot) {
             Observed::Consistent(snapshot) => Some(snapshot),

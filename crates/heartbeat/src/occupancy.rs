@@ -73,26 +73,32 @@ impl<'a> Occupancy<'a> {
             })
     }
 
-    /// Does `work` for each word that has a bit set: with its first slot, and its bits. In plain loops, which
-    /// a scan of a large and almost empty table passes through quickly.
+    /// Does `work` for each word that has a bit set: with its first slot, and its bits. Passes over eight
+    /// empty words at a time, for a scan of a large and almost empty table.
     #[inline]
     pub fn for_each_word(self, mut work: impl FnMut(u32, u64)) {
-        for (summary, high) in self.summary.iter().zip(0_u32..) {
+        for ((summary, words), high) in self.summary.iter().zip(self.words.chunks(64)).zip(0_u32..)
+        {
             // Relaxed, both levels: a hint.
-            let mut words = summary.load(Ordering::Relaxed);
-            while words != 0 {
-                let word = high * 64 + words.trailing_zeros();
-                words &= words - 1;
-                let found = self.words.get(word as usize);
-                let found = found.map_or(0, |word| word.load(Ordering::Relaxed));
-                let first = word * 64;
-                // Bits beyond the capacity are somebody's damage.
-                let known = match self.capacity.saturating_sub(first) {
-                    64.. => u64::MAX,
-                    few => (1 << few) - 1,
-                };
-                if found & known != 0 {
-                    work(first, found & known);
+            let summary = summary.load(Ordering::Relaxed);
+            for (line, index) in words.chunks(8).zip(0_u32..) {
+                let look = |word: &AtomicU64| word.load(Ordering::Relaxed);
+                if summary >> (index * 8) & 0xff == 0
+                    || line.iter().fold(0, |any, word| any | look(word)) == 0
+                {
+                    continue;
+                }
+                for (word, low) in line.iter().zip(0_u32..) {
+                    let first = (high * 64 + index * 8 + low) * 64;
+                    // Bits beyond the capacity are somebody's damage.
+                    let known = match self.capacity.saturating_sub(first) {
+                        64.. => u64::MAX,
+                        few => (1 << few) - 1,
+                    };
+                    let found = look(word) & known;
+                    if found != 0 && summary >> (index * 8 + low) & 1 == 1 {
+                        work(first, found);
+                    }
                 }
             }
         }

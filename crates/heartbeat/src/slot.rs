@@ -396,6 +396,15 @@ impl Slot {
     #[must_use]
     #[inline]
     pub fn observe(&self, tries: u32) -> Observed {
+        match self.look() {
+            Some(observed) => observed,
+            None => self.look_again(tries.saturating_sub(1)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_again(&self, tries: u32) -> Observed {
         for _ in 0..tries {
             if let Some(observed) = self.look() {
                 return observed;
@@ -406,8 +415,9 @@ impl Slot {
         }
     }
 
-    /// One look; `None` when the slot changed meanwhile.
-    #[inline]
+    /// One look; `None` when the slot changed meanwhile. Always inlined: returned through memory, the
+    /// snapshot would take as long as three.
+    #[inline(always)]
     fn look(&self) -> Option<Observed> {
         let claim = self.claim.load();
         match claim.state() {
@@ -428,7 +438,7 @@ impl Slot {
     }
 
     /// One look at the fields of `claim`; `None` when a word is of another generation.
-    #[inline]
+    #[inline(always)]
     fn read(&self, claim: Claim) -> Option<HeartbeatSnapshot> {
         let generation = claim.generation();
         let mut units = UnitSet::EMPTY;

@@ -208,7 +208,6 @@ impl HeartbeatTable {
 
     /// The beat; false when anything is in its way. Apart from the errors, and always inlined: what can
     /// return one of those is too large for a caller's loop.
-    #[expect(clippy::inline_always, reason = "a call costs as much as the beat")]
     #[inline(always)]
     fn beats(&self, handle: Handle) -> bool {
         match (self.slots.get(handle.slot()), self.epoch().alone()) {
