@@ -15,7 +15,7 @@ use crate::pair::{Batch, Goal, Pair, Stage};
 /// How long a batch should take.
 const BATCH_NS: f64 = 200_000.0;
 /// Rounds of which a ratio is told.
-const ROUNDS_MIN: usize = 9;
+const ROUNDS_MIN: usize = 7;
 const ROUNDS_MAX: usize = 2_001;
 
 /// What the rounds of one pair came to.

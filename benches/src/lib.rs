@@ -10,8 +10,10 @@
 #![forbid(unsafe_code)]
 
 pub mod alternate;
+pub mod count;
 pub mod fleet;
 pub mod floor;
+pub mod growth;
 pub mod machine;
 pub mod mutexes;
 pub mod pair;

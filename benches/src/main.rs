@@ -3,11 +3,13 @@
 //! Exit code 0 with the figures; 1 when a measurement failed, and with `--check` when a goal is missed.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bumpless_benches::alternate::measure;
+use bumpless_benches::growth;
 use bumpless_benches::pairs;
 use bumpless_benches::report::Report;
 
@@ -17,12 +19,22 @@ cargo xtask bench [--json] [--check] [--ms N] [FILTER]
   --json     one line of JSON instead of the table
   --check    fails when a ratio misses its goal by more than its spread
   --ms N     milliseconds for each pair (1500)
+  --plot     no ratios, but the growth with the size: docs/figures/*.svg
   FILTER     only pairs whose name, or what they are beside, has this in it
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match Options::parse(&arguments).and_then(|options| run(&options)) {
+    if let [option, name, times] = &arguments[..]
+        && option == "--count"
+    {
+        return told(count(name, times));
+    }
+    told(Options::parse(&arguments).and_then(|options| run(&options)))
+}
+
+fn told(outcome: Result<()>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error:#}");
@@ -35,6 +47,7 @@ fn main() -> ExitCode {
 struct Options {
     json: bool,
     check: bool,
+    plot: bool,
     time: Duration,
     filter: String,
 }
@@ -44,6 +57,7 @@ impl Options {
         let mut options = Self {
             json: false,
             check: false,
+            plot: false,
             time: Duration::from_millis(1_500),
             filter: String::new(),
         };
@@ -52,6 +66,7 @@ impl Options {
             match word.as_str() {
                 "--json" => options.json = true,
                 "--check" => options.check = true,
+                "--plot" => options.plot = true,
                 "--ms" => {
                     let ms = words.next().context("--ms N")?;
                     options.time = Duration::from_millis(ms.parse().context("--ms N")?);
@@ -64,7 +79,17 @@ impl Options {
     }
 }
 
+/// For `cargo xtask instructions`.
+fn count(name: &str, times: &str) -> Result<()> {
+    bumpless_benches::count::repeat(name, times.parse().context("--count NAME N")?)
+}
+
 fn run(options: &Options) -> Result<()> {
+    if options.plot {
+        growth::plot(Path::new("docs/figures"), options.time)?;
+        println!("plotted: docs/figures/scan.svg, docs/figures/register.svg");
+        return Ok(());
+    }
     let mut ratios = Vec::new();
     for pair in pairs::all() {
         if !pair.name.contains(&options.filter) && !pair.beside.contains(&options.filter) {

@@ -64,7 +64,7 @@ pub struct Pair {
     pub name: &'static str,
     /// What A is compared with.
     pub beside: &'static str,
-    /// How many of the named things one repetition of A is: 2 for "mark, then complete".
+    /// How the ratio should come out.
     pub goal: Goal,
     /// Makes everything ready and gives both batches to the stage.
     pub run: fn(&mut dyn Stage) -> Result<()>,

@@ -11,6 +11,7 @@ mod cargo;
 mod child;
 mod ci;
 mod crash_sweep;
+mod instructions;
 mod libtest;
 mod loom;
 mod model;
@@ -51,6 +52,9 @@ cargo xtask <check>
 
   bench [--json] [--check] [--ms N] [FILTER]
                    what things cost beside their floors and baselines: docs/performance.md
+  bench --plot     how they grow with the table: docs/figures
+  instructions [--record]
+                   the hot operations' instructions have not grown; needs valgrind
 ";
 
 fn main() -> ExitCode {
@@ -90,6 +94,7 @@ fn dispatch(words: &[&str]) -> Outcome {
         ["crash-sweep", words @ ..] => crash_sweep::run(&workspace, words),
         ["sim", words @ ..] => sim::run(&workspace, words),
         ["bench", words @ ..] => bench::run(&workspace, words),
+        ["instructions", words @ ..] => instructions::run(&workspace, words),
         ["ci"] => ci::run(&workspace),
         _ => anyhow::bail!("no such check: `{}`\n\n{HELP}", words.join(" ")),
     }

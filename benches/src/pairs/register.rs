@@ -76,7 +76,7 @@ fn register_and_leave(table: &HeartbeatTable) {
     black_box(done.is_ok());
 }
 
-fn last_free(stage: &mut dyn Stage, capacity: usize) -> Result<()> {
+pub fn last_free(stage: &mut dyn Stage, capacity: usize) -> Result<()> {
     let fleet = Fleet::new(capacity, capacity - 1, 1)?;
     let newcomer = fleet.open()?;
     let handle = newcomer.register(std::process::id())?;

@@ -175,7 +175,7 @@ fn watching<'t>(watched: &'t bumpless_heartbeat::HeartbeatTable, fleet: &Fleet) 
 }
 
 /// The floor's lines are written before each round, too.
-fn beside_floor(stage: &mut dyn Stage, slots: usize) -> Result<()> {
+pub fn beside_floor(stage: &mut dyn Stage, slots: usize) -> Result<()> {
     let mut lines = Lines::new(slots);
     all_alive(
         stage,

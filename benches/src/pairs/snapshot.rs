@@ -15,6 +15,7 @@ use crate::pair::{Batch, Goal, Pair, Stage, in_a_row};
 const SLOTS: usize = 64;
 const SLOT: usize = 31;
 
+/// Snapshots beside their floor and the mutexes.
 pub const PAIRS: &[Pair] = &[
     Pair {
         name: "snapshot",

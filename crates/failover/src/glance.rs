@@ -65,3 +65,79 @@ fn lag_in_time(slot: &Slot, seen: &mut Seen, now: u64) -> Option<u64> {
     seen.epoch = seen.epoch.max(now - behind);
     Some(now.saturating_sub(seen.epoch))
 }
+
+#[cfg(test)]
+mod tests {
+    use bumpless_heartbeat::NO_KEEPER;
+    use bumpless_substrate::claim::Claim;
+    use bumpless_substrate::layout::Shared;
+    use bumpless_substrate::sync::Ordering;
+
+    use super::*;
+
+    const ARMED: u32 = 0x8000_0001;
+    const DIED: u32 = 0xc000_0001;
+    const NOW: u64 = 100;
+
+    /// An owner that was seen before, with this word of its keeper, whose last beat was at `epoch`.
+    fn owner(keeper: u32, epoch: u64) -> (Slot, Seen) {
+        let slot = Slot::zeroed();
+        let claiming = slot.claim(Claim::FREE, 7).expect("free");
+        let claim = slot.publish(claiming).expect("claiming");
+        slot.keeper_word().store(keeper, Ordering::Relaxed);
+        assert!(slot.beats(claim, epoch));
+        (slot, Seen { claim, epoch: 1 })
+    }
+
+    /// Whether the owner is passed over, its lag, and the beat that is remembered.
+    fn passed(slot: &Slot, seen: &mut Seen) -> (bool, u64, u64) {
+        let slots = core::slice::from_ref(slot);
+        let (others, lag) = pass_over(slots, core::slice::from_mut(seen), 0, 1, NOW);
+        (others == 0, lag, seen.epoch)
+    }
+
+    #[test]
+    fn certified_owners_at_most_one_epoch_behind_are_passed_over_and_remembered() {
+        for behind in [0, 1] {
+            let (slot, mut seen) = owner(ARMED, NOW - behind);
+            assert_eq!(passed(&slot, &mut seen), (true, behind, NOW - behind));
+        }
+    }
+
+    #[test]
+    fn everybody_else_is_judged_and_nothing_remembered() {
+        for (keeper, epoch) in [
+            (ARMED, NOW - 2),
+            (ARMED, NOW + 1),
+            (DIED, NOW),
+            (NO_KEEPER, NOW),
+            (0, NOW),
+        ] {
+            let (slot, mut seen) = owner(keeper, epoch);
+            assert_eq!(
+                passed(&slot, &mut seen),
+                (false, 0, 1),
+                "{keeper:#x} {epoch}"
+            );
+        }
+        let (slot, _) = owner(ARMED, NOW);
+        let mut never_seen = Seen::default();
+        assert_eq!(passed(&slot, &mut never_seen), (false, 0, 0));
+    }
+
+    #[test]
+    fn a_lower_beat_than_the_last_one_seen_is_ignored() {
+        let (slot, mut seen) = owner(ARMED, NOW - 1);
+        seen.epoch = NOW;
+        assert_eq!(passed(&slot, &mut seen), (true, 0, NOW));
+    }
+
+    #[test]
+    fn slots_beyond_the_table_are_nobodys_and_a_full_word_is_gone_through() {
+        let (slots, mut seen): (Vec<Slot>, Vec<Seen>) = (0..64).map(|_| owner(ARMED, NOW)).unzip();
+        assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (0, 0));
+        slots[63].keeper_word().store(DIED, Ordering::Relaxed);
+        assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (1 << 63, 0));
+        assert_eq!(pass_over(&slots, &mut seen, 128, 1, NOW), (1, 0));
+    }
+}

@@ -30,8 +30,8 @@ use crate::verdict::Verdict;
 /// The grace of a watchdog made by [`FailoverWatchdog::new`], in epochs.
 pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 
-/// All verdict lines are looked at once in so many scans, whatever the hint says: a recycler that died
-/// between recording a death and saying so is made good then.
+/// The verdict lines of all slots in use are looked at once in so many scans, whatever the hint says: a
+/// recycler that died between recording a death and saying so is made good then.
 pub(crate) const LINES_ROUND_SCANS: u64 = 256;
 
 /// A registrant recycled the slot: it had the lock, if slots have locks, and asked every source.
@@ -310,15 +310,23 @@ impl<'t> FailoverWatchdog<'t> {
         // Relaxed: a hint; the round over all lines makes good what it misses.
         let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
         let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
-        if hint != memory.deaths_hint || round {
+        let hint_has_moved = hint != memory.deaths_hint;
+        if hint_has_moved || round {
             memory.deaths_hint = hint;
-            memory.deaths_waiting.clear();
-            for slot in self.table.occupancy().iter_ever_set() {
-                let cells = self.table.cells(slot as usize);
-                if cells.is_some_and(|cells| cells.verdict.deaths().waiting() > 0) {
-                    memory.deaths_waiting.push(slot);
-                }
+            let occupancy = self.table.occupancy();
+            let waits = |slot: &u32| {
+                let cells = self.table.cells(*slot as usize);
+                cells.is_some_and(|cells| cells.verdict.deaths().waiting() > 0)
+            };
+            let waiting = &mut memory.deaths_waiting;
+            if hint_has_moved {
+                waiting.extend(occupancy.iter_ever_set().filter(waits));
+            } else {
+                // Who died before it could hint has left the slot as it was: its bit is still set.
+                waiting.extend(occupancy.iter().filter(waits));
             }
+            waiting.sort_unstable();
+            waiting.dedup();
         }
         let judged = report.dead_slots.len();
         memory.deaths_waiting.retain(|slot| {
@@ -413,6 +421,9 @@ impl Witness for TableWitness<'_> {
     }
 
     fn record_death(&self, claim: Claim) {
-        self.table.record_death(self.cells, claim);
+        // Met again, scan after scan, until it is acknowledged: then there is nothing new to be hinted at.
+        if self.cells.verdict.deaths().generation() < claim.generation() {
+            self.table.record_death(self.cells, claim);
+        }
     }
 }

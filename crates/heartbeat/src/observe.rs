@@ -81,7 +81,6 @@ impl HeartbeatTable {
 
     /// A consistent look at a slot, "vacant", or "in transition" by whom. Bounded, never waits.
     #[must_use]
-    #[inline(always)]
     pub fn observe(&self, slot: impl SlotIndex) -> Observed {
         match self.slots.get(slot.slot_index()) {
             Some(slot) => slot.observe(OBSERVE_TRIES),
@@ -94,10 +93,7 @@ impl HeartbeatTable {
     #[must_use]
     #[inline(always)]
     pub fn snapshot(&self, slot: impl SlotIndex) -> Option<HeartbeatSnapshot> {
-        match self.observe(slot) {
-            Observed::Consistent(snapshot) => Some(snapshot),
-            Observed::Vacant | Observed::InTransition { .. } => None,
-        }
+        self.slots.get(slot.slot_index())?.snapshot(OBSERVE_TRIES)
     }
 
     /// What the owner of a slot says of itself, if somebody owns it.

@@ -175,8 +175,7 @@ impl HeartbeatTable {
     /// Records the death of `dead` in the slot's verdict line, once per generation. Does nothing in a
     /// table that was opened to look only.
     pub fn record_death(&self, cells: SlotCells<'_>, dead: Claim) {
-        // A scan that meets a death again has recorded it: nothing for it to tell.
-        if self.is_read_only() || cells.verdict.deaths().generation() >= dead.generation() {
+        if self.is_read_only() {
             return;
         }
         let hint = &self.header().deaths_hint;

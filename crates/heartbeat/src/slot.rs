@@ -394,20 +394,16 @@ impl Slot {
     /// What the slot shows, consistent within one owner, or who keeps it from being consistent.
     /// Bounded by `tries`; no write, no locked operation, allowed on a read-only mapping.
     #[must_use]
-    #[inline]
     pub fn observe(&self, tries: u32) -> Observed {
-        match self.look() {
-            Some(observed) => observed,
-            None => self.look_again(tries.saturating_sub(1)),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_again(&self, tries: u32) -> Observed {
         for _ in 0..tries {
-            if let Some(observed) = self.look() {
-                return observed;
+            let claim = self.claim.load();
+            match claim.state() {
+                Some(ClaimState::Free | ClaimState::Released) => return Observed::Vacant,
+                Some(ClaimState::Live) => {}
+                Some(ClaimState::Claiming) | None => break,
+            }
+            if let Some(snapshot) = self.look(claim) {
+                return Observed::Consistent(snapshot);
             }
         }
         Observed::InTransition {
@@ -415,23 +411,38 @@ impl Slot {
         }
     }
 
-    /// One look; `None` when the slot changed meanwhile. Always inlined: returned through memory, the
-    /// snapshot would take as long as three.
+    /// As [`observe`](Self::observe), if it is consistent. The first look is always inlined, and apart from
+    /// the three answers: put together in memory and taken apart again they take as long as five snapshots.
+    #[must_use]
     #[inline(always)]
-    fn look(&self) -> Option<Observed> {
+    pub fn snapshot(&self, tries: u32) -> Option<HeartbeatSnapshot> {
         let claim = self.claim.load();
-        match claim.state() {
-            Some(ClaimState::Free | ClaimState::Released) => return Some(Observed::Vacant),
-            Some(ClaimState::Live) => {}
-            Some(ClaimState::Claiming) | None => {
-                return Some(Observed::InTransition { pid: claim.pid() });
-            }
+        if claim.is_live()
+            && let Some(snapshot) = self.look(claim)
+        {
+            Some(snapshot)
+        } else {
+            self.snapshot_otherwise(tries)
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn snapshot_otherwise(&self, tries: u32) -> Option<HeartbeatSnapshot> {
+        match self.observe(tries) {
+            Observed::Consistent(snapshot) => Some(snapshot),
+            Observed::Vacant | Observed::InTransition { .. } => None,
+        }
+    }
+
+    /// One look at the slot of `claim`; `None` when it changed meanwhile.
+    #[inline(always)]
+    fn look(&self, claim: Claim) -> Option<HeartbeatSnapshot> {
         let fields = self.seq.read(1, || self.read(claim));
         if let Some(Some(snapshot)) = fields
             && self.claim.peek() == claim
         {
-            Some(Observed::Consistent(snapshot))
+            Some(snapshot)
         } else {
             None
         }

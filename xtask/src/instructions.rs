@@ -1,0 +1,108 @@
+//! How many instructions the hot operations take, counted by callgrind, against what is recorded.
+//!
+//! Contract: counted is the measuring program, as it is shipped: once with 1,000 and once with 3,000
+//! repetitions, so that a 2,000th of the difference is one operation. Fails when one has grown by more than
+//! 2 %. Needs `valgrind`, from the system's packages; not part of `ci`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::child::Child;
+use crate::steps::{self, PART_LIMIT};
+use crate::workspace::Workspace;
+use crate::{Outcome, cargo};
+
+const RECORD: &str = "benches/instructions.toml";
+const PACKAGE: &str = "bumpless-benches";
+const TARGET: &str = "target/instructions";
+const FEW: u64 = 1_000;
+const MANY: u64 = 3_000;
+const GROWTH_LIMIT: f64 = 1.02;
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Counts, and compares with the record; `--record` writes it anew.
+pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
+    let path = workspace.root.join(RECORD);
+    let text = fs::read_to_string(&path).context(RECORD)?;
+    let recorded: BTreeMap<String, f64> = toml::from_str(&text).context(RECORD)?;
+    build(workspace)?;
+    let mut lines = String::new();
+    let mut grown = Vec::new();
+    for (name, before) in &recorded {
+        let once = (count(workspace, name, MANY)? - count(workspace, name, FEW)?) as f64;
+        let now = once / (MANY - FEW) as f64;
+        println!("{name:24} {now:>10.1}, recorded {before:.1}");
+        lines += &format!("\"{name}\" = {now:.1}\n");
+        if has_grown(*before, now) {
+            grown.push(format!("{name}: {before:.1} to {now:.1}"));
+        }
+    }
+    match words {
+        ["--record"] => {
+            let comments = text.lines().filter(|line| line.starts_with('#'));
+            let head: String = comments.map(|line| format!("{line}\n")).collect();
+            fs::write(&path, head + &lines).context(RECORD)?;
+        }
+        [] if !grown.is_empty() => bail!("grown: {}", grown.join("; ")),
+        [] => {}
+        _ => bail!("instructions [--record]"),
+    }
+    Ok(format!("instructions: {} operations", recorded.len()))
+}
+
+/// With the C library's system calls: valgrind hides the kernel's own page of code, which rustix would
+/// otherwise look for the clock in.
+fn build(workspace: &Workspace) -> anyhow::Result<()> {
+    let words = ["build", "--release", "--locked", "-p", PACKAGE];
+    let mut command = cargo::command(&workspace.root, &words);
+    command
+        .env("RUSTFLAGS", "--cfg rustix_use_libc")
+        .env("CARGO_TARGET_DIR", workspace.root.join(TARGET));
+    steps::run(Child::new(command, PART_LIMIT))?.require("cargo build")
+}
+
+fn has_grown(before: f64, now: f64) -> bool {
+    now > before * GROWTH_LIMIT
+}
+
+/// All instructions of a run.
+fn count(workspace: &Workspace, name: &str, times: u64) -> anyhow::Result<u64> {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(workspace.root.join(TARGET).join("release").join(PACKAGE))
+        .args(["--count", name, &times.to_string()]);
+    let finished = Child::new(command, LIMIT).run()?;
+    finished
+        .require("valgrind")
+        .with_context(|| finished.text())?;
+    collected(&finished.stderr).with_context(|| finished.text())
+}
+
+fn collected(lines: &[String]) -> Option<u64> {
+    let line = lines.iter().find(|line| line.contains("Collected :"))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callgrinds_last_words_are_the_count() {
+        let lines = ["==7== Events    : Ir", "==7== Collected : 123456"].map(str::to_owned);
+        assert_eq!(collected(&lines), Some(123_456));
+        assert_eq!(collected(&lines[..1]), None);
+    }
+
+    #[test]
+    fn two_in_a_hundred_are_no_growth_and_three_are() {
+        assert!(!has_grown(100.0, 102.0));
+        assert!(has_grown(100.0, 103.0));
+        assert!(!has_grown(100.0, 50.0));
+    }
+}
