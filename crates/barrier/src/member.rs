@@ -75,6 +75,12 @@ impl<'b> Member<'b> {
         self.handle
     }
 
+    /// The table in which it is registered.
+    #[must_use]
+    pub fn table(&self) -> &'b HeartbeatTable {
+        self.barrier.table
+    }
+
     /// Waits until every live member has arrived. What each wrote before it arrived is visible then.
     ///
     /// An epoch is released by whichever waiter has what it waits for first, for all who wait in it; where

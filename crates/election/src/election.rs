@@ -99,6 +99,12 @@ impl<'t> SharedLeaderElection<'t> {
         self
     }
 
+    /// The table whose registered processes stand in it.
+    #[must_use]
+    pub fn table(&self) -> &'t HeartbeatTable {
+        self.table
+    }
+
     /// Stands, and leads if nobody does and no candidate is lower. Whoever calls this while nobody leads
     /// makes the lowest live candidate leader. Never waits. Cost: two locked CAS (one, for who stands
     /// already; none, while somebody leads), some ten loads, and four for each other candidate.

@@ -161,6 +161,14 @@ impl<'t> FailoverWatchdog<'t> {
         self.grace_epochs
     }
 
+    /// The lease under which its last scan judged, or could have; `None` for a standby. Waits for a scan that
+    /// another thread is in.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        let memory = self.memory.lock();
+        memory.unwrap_or_else(PoisonError::into_inner).lease
+    }
+
     /// One scan. Cost: four loads per live slot, a system call for the path if the last one was a
     /// millisecond ago, and some for suspects.
     #[must_use = "what is not acknowledged is reported again"]

@@ -10,7 +10,7 @@
 //!      └──────────────── tag in the header ◀────────────────────┘
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::event::Event;
@@ -18,7 +18,7 @@ use crate::handshake::HandshakeHeader;
 use crate::observation::{Observation, TALLIED_OP};
 use crate::policy::Policy;
 use crate::ring::ObservationRing;
-use crate::sink::EventSink;
+use crate::sink::{EventSink, record_in};
 
 /// The number of observations that a ring of [`Instruments::new`] holds: 128 KiB.
 pub const RING_CAPACITY: usize = 4_096;
@@ -65,6 +65,7 @@ pub struct Instruments {
     applying: Mutex<()>,
     ring: ObservationRing,
     events: Option<Arc<dyn EventSink>>,
+    events_lost: AtomicU64,
 }
 
 impl Instruments {
@@ -85,6 +86,7 @@ impl Instruments {
             applying: Mutex::new(()),
             ring,
             events: None,
+            events_lost: AtomicU64::new(0),
         }
     }
 
@@ -158,14 +160,32 @@ impl Instruments {
         self.events.is_some()
     }
 
-    /// Tells an event, as one of this instance, to the sink, if there is one.
+    /// Whether a box should look for news to tell: there is a sink, and this is no fork child's copy of a
+    /// box, whose memory of what was told is its parent's, perhaps in the middle of a change.
+    #[must_use]
+    pub(crate) fn tells_news(&self) -> bool {
+        self.has_sink() && !self.ring.is_forked()
+    }
+
+    /// Tells an event, as one of this instance, to the sink, if there is one. A sink that panics loses the
+    /// event, which is counted.
     pub fn tell(&self, event: Event) {
-        if let Some(sink) = &self.events {
-            sink.record(&Event {
-                instance: self.id,
-                ..event
-            });
+        let Some(sink) = &self.events else { return };
+        let of_this = Event {
+            instance: self.id,
+            ..event
+        };
+        if !record_in(&**sink, &of_this) {
+            // Relaxed: a number.
+            self.events_lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How many events the sink did not take, as it panicked.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        // Relaxed: a number.
+        self.events_lost.load(Ordering::Relaxed)
     }
 
     /// Takes the header's tag over by `apply`, if it is a new one. Cost: two loads.

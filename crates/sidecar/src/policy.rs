@@ -2,7 +2,7 @@
 //!
 //! Contract: a policy runs in the scanner, never in an observed call. Its answer is a tag in the
 //! instance's header, which the instance takes over at its next call. One that panics is switched off
-//! for its instance, and for no other.
+//! for its instance, and for no other. It must not ask the sidecar that asks it: that waits for its answer.
 
 use crate::stats::InstanceStats;
 

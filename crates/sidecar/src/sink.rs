@@ -2,9 +2,10 @@
 //!
 //! Contract: recording an event neither fails nor waits for anybody, as far as the caller can see; what
 //! could not be recorded is counted by the sink itself. The one who records may be a watchdog in the
-//! middle of a scan.
+//! middle of a scan. A sink that panics all the same loses that event, and harms nobody else.
 
 use core::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::black_box::BlackBox;
@@ -24,6 +25,15 @@ use crate::event::Event;
 pub trait EventSink: Send + Sync + Debug {
     /// Records one event.
     fn record(&self, event: &Event);
+}
+
+/// Records an event; false when the sink panicked, which is its own mistake and not that of the call that
+/// is observed.
+#[must_use]
+pub(crate) fn record_in(sink: &dyn EventSink, event: &Event) -> bool {
+    let recorded = catch_unwind(AssertUnwindSafe(|| sink.record(event)));
+    // What a panic carries may itself panic when it is dropped.
+    recorded.map_err(std::mem::forget).is_ok()
 }
 
 /// In shared memory, for whoever looks, also after everybody's death.

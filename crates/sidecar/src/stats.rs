@@ -64,6 +64,8 @@ pub struct InstanceStats {
     pub migrations: u64,
     /// Policies of this instance that panicked: 0 or 1.
     pub policies_off: u64,
+    /// Events that the instance's sink did not take, as it panicked.
+    pub events_lost: u64,
     /// When the last scan looked; unit: ns of the caller's monotonic clock. 0: never.
     pub scanned_ns: u64,
 }

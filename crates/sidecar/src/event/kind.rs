@@ -103,11 +103,12 @@ kinds! {
     /// A slot is left alone, as nothing proves that its owner is gone, or in a state of a later version.
     /// `value`: lag; unit: epochs.
     10 "quarantined" Quarantined One("lag_epochs");
-    /// The table was replaced by another one. `value`: the creation id of the new one, 0 if not known.
+    /// The table was replaced by another one, or deleted. `value`: the creation id of the new one; 0: there
+    /// is none, or it cannot be looked at.
     11 "superseded" Superseded One("successor");
-    /// A watchdog is the primary one from now on. `value`: term.
+    /// A watchdog is the primary one from now on; slot and generation are its own. `value`: term.
     12 "lease_taken" LeaseTaken One("term");
-    /// A watchdog is the primary one no more. `value`: its last term.
+    /// A watchdog is the primary one no more; slot and generation were its own. `value`: its last term.
     13 "lease_lost" LeaseLost One("term");
     // Of an election and a barrier.
     /// Somebody else leads, or nobody. `value`: term.

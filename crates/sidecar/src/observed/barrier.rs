@@ -11,6 +11,7 @@ use bumpless_barrier::{BarrierError, EpochBarrier, Member, Released};
 use bumpless_heartbeat::Handle;
 use bumpless_substrate::clock::monotonic_ns;
 
+use super::told::label;
 use crate::event::{Event, EventKind};
 use crate::sidecar_box::{Observe, SidecarBox, operations, timed};
 
@@ -116,13 +117,16 @@ impl<'b> SidecarBox<Member<'b>> {
             call,
             Result::is_err,
         );
-        if let Ok(released) = &waited {
+        if let (Ok(released), true) = (&waited, instruments.has_sink()) {
+            let table = self.inner.table();
             instruments.tell(Event {
                 slot,
                 generation: handle.generation(),
                 pid: std::process::id(),
                 value: released.epoch,
                 detail: released.absent.len() as u64,
+                label: label(table, (slot, handle.generation())),
+                table_id: table.creation_id(),
                 ..Event::new(EventKind::BarrierReleased, monotonic_ns())
             });
         }

@@ -77,11 +77,8 @@ impl<T: AsTable> Observe for T {
 
     fn apply(&self, tag: u32) {
         let table = self.as_table();
-        let grace_epochs = u16::try_from(tag).unwrap_or(u16::MAX);
         for slot in table.held_slots() {
-            if let Some(cells) = table.cells(slot as usize) {
-                cells.slot.set_grace(grace_epochs);
-            }
+            set_grace(table, slot as usize, tag);
         }
     }
 }
@@ -105,6 +102,11 @@ impl<T: AsTable> SidecarBox<T> {
         let call = |inner: &T| inner.as_table().register_as(pid, profile);
         let registered = self.observed(TableOp::Register, 0, call, found_another);
         if let Ok(handle) = &registered {
+            // What was taken over before found the slot with nobody in it.
+            let tag = self.instruments.header().tag();
+            if tag != 0 {
+                set_grace(self.inner.as_table(), handle.slot(), tag);
+            }
             self.tell_registered(*handle, profile);
         }
         registered
@@ -225,6 +227,13 @@ impl<T: AsTable> SidecarBox<T> {
             label: identity.map_or_else(Label::default, |found| found.registration.profile.label),
             ..Event::new(kind, monotonic_ns())
         }
+    }
+}
+
+/// The tag is the grace of a slot of this process.
+fn set_grace(table: &HeartbeatTable, slot: usize, tag: u32) {
+    if let Some(cells) = table.cells(slot) {
+        cells.slot.set_grace(u16::try_from(tag).unwrap_or(u16::MAX));
     }
 }
 

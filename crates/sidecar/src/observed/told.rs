@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 
-use bumpless_failover::{ReclaimReport, SlotRef, Standing, Verdict};
+use bumpless_failover::lease::{Holder, Lease};
+use bumpless_failover::{ReclaimReport, SlotRef, Verdict};
 use bumpless_heartbeat::{HeartbeatTable, Label, UnitSet};
+use bumpless_substrate::region::{PathState, Region};
 
 use crate::event::{Event, EventKind};
 
@@ -15,7 +17,8 @@ use crate::event::{Event, EventKind};
 #[derive(Debug, Default)]
 pub struct Told {
     owners: HashMap<Owner, News>,
-    standing: Standing,
+    /// That was told as taken, and not as lost.
+    lease: Option<Lease>,
     is_superseded: bool,
     reports: u64,
 }
@@ -37,33 +40,31 @@ struct News {
 }
 
 impl Told {
-    /// Tells what is new in a report of the watchdog of `table`, which has this grace.
+    /// Tells what is new in a report of the watchdog of `table`, which holds this lease and has this grace.
     pub fn tell(
         &mut self,
         report: &ReclaimReport,
         table: &HeartbeatTable,
+        lease: Option<Lease>,
         grace_epochs: u64,
         tell: &mut dyn FnMut(Event),
     ) {
         self.reports += 1;
         let at_ns = report.started_ns;
-        if report.standing != self.standing {
-            self.standing = report.standing;
-            let kind = match report.standing {
-                Standing::Primary => EventKind::LeaseTaken,
-                Standing::Standby => EventKind::LeaseLost,
-            };
-            let lease = bumpless_failover::lease::Lease::load(&table.header().lease);
-            tell(Event {
-                value: lease.term().into(),
-                pid: std::process::id(),
-                table_id: table.creation_id(),
-                ..Event::new(kind, at_ns)
-            });
+        // Not the report's standing: a scan that met another ticker judges nothing, and holds its lease.
+        if lease != self.lease {
+            let lost = std::mem::replace(&mut self.lease, lease);
+            for (kind, lease) in [(EventKind::LeaseLost, lost), (EventKind::LeaseTaken, lease)] {
+                if let Some(lease) = lease {
+                    tell(of_lease(kind, lease, at_ns, table));
+                }
+            }
         }
-        if report.path_state.is_some() && !self.is_superseded {
-            self.is_superseded = true;
+        if let Some(state) = report.path_state
+            && once(&mut self.is_superseded)
+        {
             tell(Event {
+                value: successor(state, table),
                 table_id: table.creation_id(),
                 ..Event::new(EventKind::Superseded, at_ns)
             });
@@ -202,13 +203,16 @@ impl Told {
         news
     }
 
-    /// Forgets owners that are neither reported nor in their slot any more.
+    /// Forgets owners that are neither reported nor in their slot any more, nor the last that died there.
     fn forget(&mut self, table: &HeartbeatTable) {
         let reports = self.reports;
         self.owners.retain(|(slot, generation), news| {
             let cells = table.cells(*slot as usize);
-            let is_there =
-                cells.is_some_and(|cells| cells.slot.peek_claim().generation() == *generation);
+            // A standby's report is empty, and a death that waits to be acknowledged comes again behind it.
+            let is_there = cells.is_some_and(|cells| {
+                cells.slot.peek_claim().generation() == *generation
+                    || cells.verdict.deaths().generation() == *generation
+            });
             news.reported == reports || is_there
         });
     }
@@ -226,13 +230,39 @@ pub fn event(kind: EventKind, slot: &SlotRef, at_ns: u64, table: &HeartbeatTable
     }
 }
 
+fn of_lease(kind: EventKind, lease: Lease, at_ns: u64, table: &HeartbeatTable) -> Event {
+    let of_nobody = Event {
+        value: lease.term().into(),
+        pid: std::process::id(),
+        table_id: table.creation_id(),
+        ..Event::new(kind, at_ns)
+    };
+    match lease.holder() {
+        Holder::Slot { slot, generation } => Event {
+            slot,
+            generation,
+            label: label(table, (slot, generation)),
+            ..of_nobody
+        },
+        Holder::Unregistered | Holder::Nobody => of_nobody,
+    }
+}
+
+/// The creation id of what the path names now; 0 if that is nothing, or cannot be looked at.
+fn successor(state: PathState, table: &HeartbeatTable) -> u64 {
+    match state {
+        PathState::Superseded => Region::inspect(table.path()).map_or(0, |found| found.creation_id),
+        PathState::Current | PathState::Orphaned => 0,
+    }
+}
+
 /// Sets the flag; whether it was not set.
 fn once(told: &mut bool) -> bool {
     !std::mem::replace(told, true)
 }
 
 /// The owner's label, if it has the slot still.
-fn label(table: &HeartbeatTable, (slot, generation): Owner) -> Label {
+pub fn label(table: &HeartbeatTable, (slot, generation): Owner) -> Label {
     let identity = table.identity(slot);
     identity
         .filter(|identity| identity.generation == generation)

@@ -133,7 +133,7 @@ impl SidecarBox<FailoverWatchdog<'_>> {
             }
             None => self.instruments.observe(op, is_contended, value),
         }
-        if !self.instruments.has_sink() {
+        if !self.instruments.tells_news() {
             return;
         }
         // A thread that panicked inside told at most something twice.
@@ -141,6 +141,7 @@ impl SidecarBox<FailoverWatchdog<'_>> {
         told.tell(
             report,
             self.inner.table(),
+            self.inner.lease(),
             self.inner.grace_epochs(),
             &mut |event| self.instruments.tell(event),
         );

@@ -18,7 +18,7 @@ use bumpless_substrate::sync::{AtomicU32, Ordering};
 ///
 /// let ring = ObservationRing::with_capacity(64);
 /// let bell = Arc::new(Doorbell::new());
-/// ring.set_doorbell(Arc::clone(&bell));
+/// ring.add_doorbell(&bell);
 /// let value = bell.value();
 /// if ring.fall_asleep() {
 ///     assert!(ring.push(Observation::default())); // by another thread

@@ -69,8 +69,8 @@ pub struct ObservationRing {
     opened_by: u32,
     guard: ForkGuard,
     consumer: Mutex<Consumer>,
-    /// Rung beside the file's own.
-    bell: Mutex<Option<Arc<Doorbell>>>,
+    /// Rung beside the file's own: those of consumers that sleep in this process.
+    bells: Mutex<Vec<Arc<Doorbell>>>,
 }
 
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl ObservationRing {
             opened_by: std::process::id(),
             guard: ForkGuard::new(),
             consumer: Mutex::default(),
-            bell: Mutex::default(),
+            bells: Mutex::default(),
         }
     }
 
@@ -196,6 +196,13 @@ impl ObservationRing {
     #[inline]
     pub fn is_inherited(&self) -> bool {
         matches!(self.memory, Memory::Heap { .. }) && self.guard.is_forked()
+    }
+
+    /// Whether this is a fork child's copy of what its parent made or opened.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.guard.is_forked()
     }
 
     /// Puts an observation into the ring; false when it was dropped and counted, or, uncounted, when the ring
@@ -258,9 +265,10 @@ impl ObservationRing {
         if let Memory::File(shared) = &self.memory {
             doorbell::ring(&shared.lines[0].doorbell);
         }
-        let bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bell) = &*bell {
-            bell.ring();
+        // In a fork child nobody sleeps on them, and a thread of the parent may hold the lock for ever.
+        if !self.guard.is_forked() {
+            let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+            bells.iter().for_each(|bell| bell.ring());
         }
     }
 
@@ -356,9 +364,16 @@ impl ObservationRing {
         }
     }
 
-    /// Has every push into a sleeping ring ring this bell, in this process. One bell may serve many rings.
-    pub fn set_doorbell(&self, bell: Arc<Doorbell>) {
-        *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
+    /// Has every push of this process into a sleeping ring ring this bell as well, for as long as somebody
+    /// else holds it. One bell may serve many rings, and one ring have many bells. Nothing in a fork child.
+    pub fn add_doorbell(&self, bell: &Arc<Doorbell>) {
+        if self.guard.is_forked() {
+            return;
+        }
+        let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that only this ring still holds wake nobody.
+        bells.retain(|known| Arc::strong_count(known) > 1 && !Arc::ptr_eq(known, bell));
+        bells.push(Arc::clone(bell));
     }
 
     /// For the consumer, when it has found nothing: the next push is to ring the bell. False when something
@@ -387,14 +402,11 @@ impl ObservationRing {
                 }
             }
             Memory::Heap { .. } => {
-                let bell = Arc::clone(
-                    self.bell
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get_or_insert_default(),
-                );
+                let bell = Arc::<Doorbell>::default();
+                self.add_doorbell(&bell);
                 let value = bell.value();
-                if self.fall_asleep() {
+                // A fork child's copy gets nothing.
+                if self.is_inherited() || self.fall_asleep() {
                     bell.wait(value, timeout);
                 }
             }
@@ -429,3 +441,25 @@ const ELSEWHERE: Drained = Drained {
     overtaken: 0,
     is_elsewhere: true,
 };
+
+#[cfg(test)]
+mod tests {
+    use bumpless_substrate::unusual::fork_and_run;
+
+    use super::*;
+
+    #[test]
+    fn a_fork_child_pushes_into_a_sleeping_file_though_its_parent_was_ringing_a_bell() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ring");
+        let ring = ObservationRing::create_in_region(&path, 8, Access::Private).expect("a ring");
+        assert!(ring.fall_asleep());
+        let ringing = ring.bells.lock().expect("whole");
+        let child = fork_and_run(|| {
+            ring.add_doorbell(&Arc::default());
+            i32::from(!ring.push(Observation::default()))
+        });
+        drop(ringing);
+        assert_eq!(child.expect("a child").wait().expect("reaped"), Some(0));
+    }
+}

@@ -16,6 +16,7 @@ mod scanner;
 
 use core::time::Duration;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -142,7 +143,7 @@ impl Sidecar {
         policy: Box<dyn Policy>,
     ) -> Result<Registration, SidecarError> {
         let id = self.shared.scanner()?.register_with(instance, policy);
-        instance.ring().set_doorbell(Arc::clone(&self.shared.bell));
+        instance.ring().add_doorbell(&self.shared.bell);
         self.shared.bell.ring();
         Ok(Registration {
             shared: Arc::clone(&self.shared),
@@ -207,9 +208,10 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         // In a fork child there is nothing to end.
-        if let Ok(mut scanner) = self.shared.scanner() {
-            scanner.unregister(self.id);
-        }
+        let ended = self.shared.scanner().ok();
+        let ended = ended.and_then(|mut scanner| scanner.take(self.id));
+        // Behind the lock: the policy's end may be that of another registration. It may panic as well.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(ended)));
     }
 }
 
@@ -224,9 +226,13 @@ impl Shared {
 
     fn run(&self) {
         let mut pace = Pace::default();
-        // Relaxed: a flag on its own.
-        while !self.stops.load(Ordering::Relaxed) {
+        loop {
+            // Before the flag: a stop between the two changes the value, so that nobody sleeps on it.
             let value = self.bell.value();
+            // Relaxed: the bell's value, acquired, orders it.
+            if self.stops.load(Ordering::Relaxed) {
+                break;
+            }
             let timeout = {
                 let Ok(mut scanner) = self.scanner() else {
                     return;

@@ -11,7 +11,7 @@ use crate::event::{Event, EventKind};
 use crate::instance::{AdaptiveInstance, Instruments};
 use crate::policy::{NoMigrationPolicy, Policy};
 use crate::ring::Drained;
-use crate::sink::EventSink;
+use crate::sink::{EventSink, record_in};
 use crate::stats::InstanceStats;
 
 /// Drains what is registered, when it is told to.
@@ -56,7 +56,8 @@ pub struct Scanned {
     pub is_crowded: bool,
 }
 
-struct Watched {
+/// An instance, with its policy and its statistics.
+pub(super) struct Watched {
     id: InstanceId,
     instruments: Arc<Instruments>,
     policy: Box<dyn Policy>,
@@ -110,9 +111,13 @@ impl Scanner {
 
     /// Watches it no more; whether it did.
     pub fn unregister(&mut self, id: InstanceId) -> bool {
-        let before = self.watched.len();
-        self.watched.retain(|watched| watched.id != id);
-        self.watched.len() < before
+        self.take(id).is_some()
+    }
+
+    /// As [`unregister`](Self::unregister), for who wants to choose when the policy ends.
+    pub(super) fn take(&mut self, id: InstanceId) -> Option<Watched> {
+        let place = self.watched.iter().position(|watched| watched.id == id)?;
+        Some(self.watched.remove(place))
     }
 
     /// What was observed of an instance, as of the last scan.
@@ -136,12 +141,14 @@ impl Scanner {
                 watched.stats.policies_off += 1;
                 scanned.policies_off += 1;
                 if let Some(sink) = &self.events {
-                    sink.record(&Event {
+                    let event = Event {
                         instance: watched.instruments.id(),
                         pid: std::process::id(),
                         value: watched.stats.policies_off,
                         ..Event::new(EventKind::PolicyPanicked, now_ns)
-                    });
+                    };
+                    // One that is lost here is counted in the statistics all the same.
+                    let _ = record_in(&**sink, &event);
                 }
             }
         }
@@ -171,10 +178,15 @@ struct Panicked;
 impl Watched {
     fn drain(&mut self, now_ns: u64, scanned: &mut Scanned) {
         let (ring, stats) = (self.instruments.ring(), &mut self.stats);
+        if ring.is_inherited() {
+            // What is counted there is the parent's.
+            return;
+        }
         let drained = ring.drain(now_ns, &mut |observation| stats.add(&observation));
         stats.add_tallied(ring.tallied());
         stats.dropped = ring.counts().dropped;
         stats.skipped += drained.skipped + drained.overtaken;
+        stats.events_lost = self.instruments.events_lost();
         stats.scanned_ns = now_ns;
         scanned.is_crowded |= drained.taken >= ring.capacity().div_ceil(4);
         scanned.drained.taken += drained.taken;

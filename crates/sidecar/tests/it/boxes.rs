@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, Label, Profile, SlotRole, UnitSet};
 use bumpless_sidecar::{
-    AdaptiveInstance, AtomicOp, FixedPolicy, HandshakeHeader, InstanceStats, Instruments,
-    ObservationRing, Policy, Scanner, SidecarBox, TableOp,
+    AdaptiveInstance, AtomicOp, Event, EventKind, EventSink, FixedPolicy, HandshakeHeader,
+    InstanceStats, Instruments, ObservationRing, Policy, Scanner, SidecarBox, TableOp,
 };
 use bumpless_substrate::shared_atomic::{SharedAtomicBool, SharedAtomicU32, SharedAtomicU64};
 use bumpless_substrate::sync::Ordering;
@@ -158,6 +158,10 @@ fn a_tag_is_taken_over_by_the_next_call_and_only_once() {
     observed.beat(me).expect("mine");
     assert_eq!(table.snapshot(me).expect("there").grace_epochs, 9);
 
+    // Who registers later gets it as well.
+    let later = observed.register(std::process::id()).expect("a slot");
+    assert_eq!(table.snapshot(later).expect("there").grace_epochs, 9);
+
     table.set_grace(me, 4).expect("mine");
     observed.beat(me).expect("mine");
     assert_eq!(table.snapshot(me).expect("there").grace_epochs, 4);
@@ -266,4 +270,29 @@ fn a_read_only_table_can_be_observed_as_well() {
     assert!(observed.snapshot(me.slot()).is_some());
     assert!(observed.register(std::process::id()).is_err());
     assert_eq!(observed.ring().counts().pushed, 2);
+}
+
+/// Takes what it is told, but for registrations.
+#[derive(Debug)]
+struct Fragile(Events);
+
+impl EventSink for Fragile {
+    fn record(&self, event: &Event) {
+        assert!(event.kind != EventKind::Registered, "a sink with a mistake");
+        self.0.sink().record(event);
+    }
+}
+
+#[test]
+fn a_sink_that_panics_loses_that_event_which_is_counted_and_the_call_is_made_all_the_same() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let instruments = Instruments::new().with_events(Arc::new(Fragile(events.clone())));
+    let observed = SidecarBox::with_instruments(scene.table(2), Arc::new(instruments));
+    let mut scanner = Scanner::new();
+    let id = scanner.register(&observed);
+    let me = observed.register(std::process::id()).expect("a slot");
+    observed.unregister(me).expect("mine");
+    assert_eq!(events.take_names(), ["unregistered"]);
+    scanner.scan(1);
+    assert_eq!(scanner.stats(id).expect("registered").events_lost, 1);
 }

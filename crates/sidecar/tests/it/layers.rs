@@ -5,6 +5,7 @@ use std::time::Duration;
 use bumpless_barrier::EpochBarrier;
 use bumpless_election::{Leadership, SharedLeaderElection};
 use bumpless_failover::FailoverWatchdog;
+use bumpless_heartbeat::{Label, Profile};
 use bumpless_sidecar::{
     ActuatorOp, AdaptiveInstance, BarrierOp, ElectionOp, Event, EventKind, FixedPolicy, FlapGuard,
     FlapLimits, NodeOp, Scanner, SidecarBox, TableOp,
@@ -22,7 +23,14 @@ use crate::scene::{Events, Scene, die, register};
 fn an_election_tells_each_leader_once_as_this_process_sees_it() {
     let (scene, events) = (Scene::new(), Events::default());
     let table = scene.table(4);
-    let (low, high) = (register(&table), register(&table));
+    let worker = Profile {
+        label: Label::new("worker").expect("short"),
+        ..Profile::default()
+    };
+    let low = table
+        .register_as(std::process::id(), worker)
+        .expect("a slot");
+    let high = register(&table);
     let election = events.of(SharedLeaderElection::open(&table, "job").expect("a name"));
     let mut scanner = Scanner::new();
     let id = scanner.register(&election);
@@ -45,6 +53,8 @@ fn an_election_tells_each_leader_once_as_this_process_sees_it() {
         (told[0].slot, told[0].generation),
         (low.slot() as u32, low.generation())
     );
+    let table_id = table.creation_id();
+    assert_eq!((told[0].label, told[0].table_id), (worker.label, table_id));
 
     die(&table, low);
     let Ok(Leadership::Mine(next)) = election.try_claim_leadership(high) else {
@@ -92,6 +102,10 @@ fn a_barrier_tells_each_release_with_its_epoch_and_counts_who_gave_up() {
         .iter()
         .map(|event| (event.kind.name(), event.value))
         .collect();
+    assert_eq!(
+        (told[0].generation, told[0].table_id),
+        (one.generation(), table.creation_id())
+    );
     let wanted = [1, 2, 3, 4].map(|epoch| ("barrier_released", epoch));
     assert_eq!(epochs, wanted);
     assert_eq!(barrier.epoch(), 5);

@@ -1,8 +1,9 @@
 //! Rings in the heap.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bumpless_sidecar::{Drained, Observation, ObservationRing};
+use bumpless_sidecar::{Doorbell, Drained, Observation, ObservationRing};
 
 fn numbered(value: u32) -> Observation {
     Observation {
@@ -141,4 +142,21 @@ fn one_operation_in_256_is_due_for_timing() {
     assert_eq!(due.count(), 10);
     assert_ne!(ring.producer_id(), 0);
     assert_eq!(ring.producer_id(), ring.producer_id());
+}
+
+#[test]
+fn a_ring_wakes_every_consumer_that_sleeps_on_it_and_forgets_those_that_are_gone() {
+    let ring = ObservationRing::with_capacity(8);
+    let bells = [0, 1].map(|_| Arc::new(Doorbell::new()));
+    bells.iter().for_each(|bell| ring.add_doorbell(bell));
+    let values = || [bells[0].value(), bells[1].value()];
+    let before = values();
+    assert!(ring.fall_asleep());
+    assert!(ring.push(numbered(1)));
+    assert_ne!(values()[0], before[0]);
+    assert_ne!(values()[1], before[1]);
+    let [first, second] = bells;
+    drop(second);
+    ring.add_doorbell(&first);
+    assert_eq!(Arc::strong_count(&first), 2, "once in the ring");
 }

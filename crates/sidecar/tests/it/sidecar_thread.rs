@@ -140,6 +140,7 @@ fn in_a_fork_child_everything_is_inert_and_says_so() {
     let table = SidecarBox::new(scene.table(2));
     let sidecar = Sidecar::start().expect("a thread");
     let watched = sidecar.register(&table).expect("not a fork child");
+    table.ring().tally();
     let (mut own, mut registration) = (Some(sidecar), Some(watched));
     let child = fork_and_run(|| {
         let (Some(sidecar), Some(watched)) = (own.take(), registration.take()) else {
@@ -165,10 +166,17 @@ fn in_a_fork_child_everything_is_inert_and_says_so() {
         }
         drop(watched);
         drop(sidecar); // joins no thread
-        // One of its own works.
+        // One of its own works, and does not take what its parent counted for its own.
         let Ok(sidecar) = Sidecar::start() else {
             return 5;
         };
+        let copied = sidecar.register(&table).and_then(|watched| {
+            sidecar.scan_now()?;
+            watched.stats()
+        });
+        if copied.map_or(1, |stats| stats.observed()) != 0 {
+            return 7;
+        }
         let observed = Arc::new(Instruments::new());
         observed.observe(1, false, 0);
         i32::from(sidecar.is_inert()) * 6
@@ -176,7 +184,7 @@ fn in_a_fork_child_everything_is_inert_and_says_so() {
     assert_eq!(child.expect("a child").wait().expect("reaped"), Some(0));
     let watched = registration.expect("the parent's");
     let _ = table.snapshot(0_usize);
-    await_stats(&watched, |stats| stats.observed() == 1);
+    await_stats(&watched, |stats| stats.observed() == 2);
     own.expect("the parent's").stop();
 }
 
@@ -193,4 +201,35 @@ fn a_registration_ends_when_it_is_dropped_and_may_outlive_its_sidecar() {
     let second = sidecar.register(&table).expect("not a fork child");
     sidecar.stop();
     assert_eq!(second.stats().expect("not a fork child").observed(), 1);
+}
+
+/// Ends another registration with itself.
+struct Last(Option<Registration>);
+
+impl Policy for Last {
+    fn decide(&mut self, _: &InstanceStats, _: u32) -> Option<u32> {
+        None
+    }
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        drop(self.0.take());
+        panic!("and has a mistake in it");
+    }
+}
+
+#[test]
+fn a_policy_may_end_another_registration_when_it_ends_and_panic() {
+    let scene = Scene::new();
+    let table = SidecarBox::new(scene.table(2));
+    let sidecar = Sidecar::start().expect("a thread");
+    let first = sidecar.register(&table).expect("not a fork child");
+    let second = sidecar.register_with(&table, Box::new(Last(Some(first))));
+    drop(second.expect("not a fork child"));
+    let _ = table.snapshot(0_usize);
+    assert_eq!(table.ring().counts().pending, 1, "both have ended");
+    let third = sidecar.register(&table).expect("not a fork child");
+    let stats = await_stats(&third, |stats| stats.observed() == 1);
+    assert_eq!(stats.policies_off, 0);
 }

@@ -2,7 +2,8 @@
 
 use bumpless_failover::{FailoverWatchdog, OnSilence, Stop};
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
-use bumpless_sidecar::{AdaptiveInstance, Event, Scanner, WatchdogOp};
+use bumpless_sidecar::{AdaptiveInstance, Event, EventKind, Scanner, WatchdogOp};
+use bumpless_substrate::unusual::fork_and_run;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -95,23 +96,88 @@ fn an_owner_that_catches_up_is_told_late_again_the_next_time_only() {
 }
 
 #[test]
-fn of_two_watchdogs_each_tells_its_own_standing() {
+fn of_two_watchdogs_each_tells_its_own_leases_with_slot_and_term() {
     let (scene, first_events, second_events) = (Scene::new(), Events::default(), Events::default());
     let table = scene.table(4);
     let second_table = HeartbeatTable::attach(scene.path("table")).expect("there");
     let first = first_events.of(FailoverWatchdog::with_grace(&table, 3));
     let second = second_events.of(FailoverWatchdog::with_grace(&second_table, 3));
+    let leases = |events: &Events| {
+        let of = |event: Event| {
+            assert!(event.generation > 0 && event.table_id == table.creation_id());
+            (event.kind.name(), event.value, event.slot)
+        };
+        events.take().into_iter().map(of).collect::<Vec<_>>()
+    };
     let _ = first.scan();
     let _ = second.scan();
-    assert_eq!(first_events.take_names(), ["lease_taken"]);
-    assert_eq!(second_events.take_names(), [""; 0]);
+    assert_eq!(leases(&first_events), [("lease_taken", 1, 0)]);
+    assert_eq!(leases(&second_events), []);
     // The first stands still for more than four intervals, and then comes back.
     for _ in 0..6 {
         let _ = second.scan();
     }
-    assert_eq!(second_events.take_names()[0], "lease_taken");
+    assert_eq!(leases(&second_events)[0], ("lease_taken", 2, 1));
     let _ = first.scan();
-    assert_eq!(first_events.take_names(), ["lease_lost"]);
+    assert_eq!(leases(&first_events), [("lease_lost", 1, 0)]);
+    // Between two scans of its own it loses one lease and finds the next one free.
+    drop(first);
+    let _ = second.scan();
+    let third = first_events.of(FailoverWatchdog::with_grace(&table, 3));
+    let mut taken = Vec::new();
+    while taken.is_empty() {
+        let _ = third.scan();
+        taken = leases(&first_events);
+    }
+    assert_eq!(taken, [("lease_taken", 3, 0)]);
+    drop(third);
+    second_events.take();
+    let _ = second.scan();
+    assert_eq!(
+        leases(&second_events),
+        [("lease_lost", 2, 1), ("lease_taken", 4, 1)]
+    );
+}
+
+#[test]
+fn a_fork_childs_copy_of_a_watchdog_tells_nothing() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    let watchdog = events.of(FailoverWatchdog::with_grace(&table, 3));
+    let _ = watchdog.scan();
+    assert_eq!(events.take_names(), ["lease_taken"]);
+    let child = fork_and_run(|| {
+        let _ = watchdog.scan();
+        events.take().len() as i32
+    });
+    assert_eq!(child.expect("a child").wait().expect("reaped"), Some(0));
+}
+
+#[test]
+fn a_death_whose_slot_is_in_use_again_is_not_told_again_by_who_was_a_standby_in_between() {
+    let (scene, events) = (Scene::new(), Events::default());
+    let table = scene.table(4);
+    // An idle owner dies, and its slot is taken by the next one before anybody acknowledges that.
+    let dead = register(&table);
+    let cells = table.cells(dead.slot()).expect("a slot");
+    die(&table, dead);
+    table.record_death(cells, cells.slot.claimed_by());
+    table
+        .unregister(dead)
+        .expect("this process lives, and gives it back");
+    assert_eq!(register(&table).slot(), dead.slot());
+    let watchdog = events.of(FailoverWatchdog::with_grace(&table, 1 << 40));
+    let _ = watchdog.scan();
+    assert_eq!(events.take_names(), ["lease_taken", "died", "fenced"]);
+    let other_table = HeartbeatTable::attach(scene.path("table")).expect("there");
+    let other = FailoverWatchdog::with_grace(&other_table, 1 << 40);
+    while other.lease().is_none() {
+        let _ = other.scan();
+    }
+    let _ = watchdog.scan();
+    drop(other);
+    let _ = watchdog.scan();
+    assert_eq!(events.take_names(), ["lease_lost", "lease_taken"]);
 }
 
 #[test]
@@ -134,20 +200,31 @@ fn what_is_only_suspected_and_what_was_replaced_is_told_once_too() {
     let watchdog = FailoverWatchdog::with_grace(&table, 3).on_silence(OnSilence::ReportOnly);
     let watchdog = events.of(watchdog);
     let _ = watchdog.scan();
-    HeartbeatTable::reset(scene.path("table"), 4).expect("a new table");
+    let successor = HeartbeatTable::reset(scene.path("table"), 4).expect("a new table");
     // The path is not looked at by every scan.
-    let mut names = Vec::new();
+    let mut told = Vec::new();
     for _ in 0..1_000_000 {
         let _ = watchdog.scan();
-        names.extend(events.take_names());
-        if names.contains(&"superseded") {
+        told.extend(events.take());
+        if told
+            .iter()
+            .any(|event: &Event| event.kind == EventKind::Superseded)
+        {
             break;
         }
     }
     for _ in 0..9 {
         let _ = watchdog.scan();
     }
-    names.extend(events.take_names());
+    told.extend(events.take());
+    let superseded = told
+        .iter()
+        .find(|event| event.kind == EventKind::Superseded);
+    assert_eq!(
+        superseded.map(|event| (event.table_id, event.value)),
+        Some((table.creation_id(), successor.creation_id()))
+    );
+    let names: Vec<_> = told.iter().map(|event| event.kind.name()).collect();
     let count = |wanted: &str| names.iter().filter(|name| **name == wanted).count();
     assert_eq!(count("superseded"), 1);
     assert_eq!((count("silent"), count("quarantined")), (1, 1));
