@@ -2,16 +2,21 @@
 //!
 //! Contract: an event that was recorded is in the file, whatever becomes of its recorder a moment later,
 //! until `capacity` more have been recorded. Recording waits for nobody. Reading takes nothing away, cannot
-//! be noticed, and needs nobody of those who recorded. The file is named `NAME.events`, beside the table it
+//! be noticed, and needs nobody of those who recorded, nor the machine's start in which they did: a box on a
+//! disk is read after it, and goes on when it is made again. The file is named `NAME.events`, beside the table it
 //! speaks of, if the tools are to find it.
 
 use std::path::Path;
 
-use bumpless_substrate::region::{Access, Format, Region};
+use bumpless_substrate::clock::monotonic_ns;
+use bumpless_substrate::identity::boot_id;
+use bumpless_substrate::region::{Access, Format, PREAMBLE_LEN, Region};
 
 use crate::error::SidecarError;
-use crate::event::{EVENT_WORDS, Event};
+use crate::event::{EVENT_WORDS, Event, EventKind};
 use crate::ring::cursor::Cursor;
+use crate::ring::lines::Lines;
+use crate::ring::protocol::Ring;
 use crate::ring::shared::{PLACES, SharedRing};
 use crate::ring::slot::EventSlot;
 use crate::ring::{Mode, Reader};
@@ -26,9 +31,20 @@ pub const BLACK_BOX: Format = Format {
     record_size: size_of::<EventSlot>() as u32,
     max_capacity: 1 << 20,
     region_len: |capacity| PLACES + u64::from(capacity) * size_of::<EventSlot>() as u64,
-    // What happened before the machine was started again is what one wants to know.
-    revived: |_| (),
+    // What happened before the machine was started again is what one wants to know: it stays.
+    revived: record_restart,
 };
+
+/// Says from where on times are of the present start's clock.
+fn record_restart(region: &Region) {
+    // The copy was checked to be a whole black box before it is revived.
+    let lines = region.at::<Lines>(PREAMBLE_LEN);
+    let slots = region.slice::<EventSlot>(PLACES, region.capacity());
+    if let (Ok(lines), Ok(slots)) = (lines, slots) {
+        let event = Event::new(EventKind::Rebooted, monotonic_ns());
+        Ring::new(lines, slots).push(Mode::FlightRecorder, &event.to_words(), || ());
+    }
+}
 
 /// Records events; `Sync`.
 ///
@@ -96,8 +112,11 @@ pub struct Header {
     pub path: std::path::PathBuf,
     /// Its name among all that ever had this path.
     pub creation_id: u64,
-    /// The start of the system in which its times mean something.
+    /// The start of the system in which its times mean something; those of events before the last
+    /// [`Rebooted`](EventKind::Rebooted) are of an earlier one.
     pub boot_id: [u64; 2],
+    /// Whether that is the present one. If not, everybody who recorded is gone.
+    pub is_of_this_boot: bool,
     /// How many events it keeps.
     pub capacity: u32,
     /// How many were ever recorded.
@@ -117,6 +136,7 @@ impl Header {
             path: region.path().into(),
             creation_id: region.creation_id(),
             boot_id: region.boot_id(),
+            is_of_this_boot: boot_id().is_ok_and(|now| now == region.boot_id()),
             capacity: region.capacity(),
             recorded,
             dropped,
@@ -148,7 +168,7 @@ pub struct History {
 pub type BlackBoxReader = Reader<EVENT_WORDS, EventSlot>;
 
 impl BlackBoxReader {
-    /// Maps a black box for reading only.
+    /// Maps a black box for reading only, also one from before the machine's last start.
     ///
     /// # Errors
     /// [`SidecarError::Region`], [`SidecarError::Capacity`], [`SidecarError::Mode`] for what is none.

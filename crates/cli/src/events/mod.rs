@@ -73,6 +73,11 @@ pub fn black_box_of(path: &Path) -> PathBuf {
 
 fn print(arguments: &EventsArguments) -> Result<(), SidecarError> {
     let reader = BlackBoxReader::open_read_only(black_box_of(&arguments.ring))?;
+    if !reader.header().is_of_this_boot {
+        eprintln!(
+            "bumpless events: from before the machine's last start: times are of its clock then"
+        );
+    }
     let line = |recorded: &Recorded| {
         if arguments.json {
             format!("{}\n", as_json(recorded))

@@ -171,6 +171,9 @@ kinds! {
     41 "policy_panicked" PolicyPanicked One("panics");
     /// A policy chose another tag for an instance. `value`: the new one; `detail`: the old one.
     42 "migrated" Migrated Two("tag", "tag_before");
+    /// A black box goes on after the machine was started anew: the times of all events before this one are
+    /// of an earlier start's clock.
+    43 "rebooted" Rebooted Nothing;
 }
 
 impl fmt::Display for EventKind {

@@ -153,7 +153,8 @@ impl ObservationRing {
         Ok(Self::new(Memory::File(shared)))
     }
 
-    /// Maps a ring's file for reading only: to look at the last observations, drained or not, unnoticed.
+    /// Maps a ring's file for reading only: to look at the last observations, drained or not, unnoticed;
+    /// also one from before the machine's last start.
     ///
     /// # Errors
     /// As [`open`](Self::open).

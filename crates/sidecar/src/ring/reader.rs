@@ -1,7 +1,7 @@
 //! Looking into a ring's file without a part in it.
 //!
 //! Contract: loads only; the mapping is for reading only, so that nothing here can be noticed or do harm.
-//! Any number of readers, each with its own [`Cursor`].
+//! Any number of readers, each with its own [`Cursor`]. The file may be of an earlier start of the machine.
 
 use bumpless_substrate::region::Region;
 

@@ -65,8 +65,9 @@ impl<S: Shared> SharedRing<S> {
         Self::of(Region::attach(path, format)?, format)
     }
 
+    /// Also of an earlier start of the machine: a post-mortem.
     pub(crate) fn observe(path: &Path, format: &Format) -> Result<Self, SidecarError> {
-        Self::of(Region::observe(path, format)?, format)
+        Self::of(Region::observe_of_any_boot(path, format)?, format)
     }
 
     fn of(region: Region, format: &Format) -> Result<Self, SidecarError> {

@@ -99,7 +99,7 @@ impl Sidecar {
         Self::start_with(Scanner::new())
     }
 
-    /// Starts the thread, and tells what happens to policies to `sink`.
+    /// Starts the thread, and tells changes of tags, and what happens to policies, to `sink`.
     ///
     /// # Errors
     /// [`SidecarError::Thread`].

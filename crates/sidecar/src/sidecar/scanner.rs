@@ -1,8 +1,8 @@
 //! The scanner: drains the rings, keeps the statistics, asks the policies.
 //!
 //! Contract: no thread and no clock of its own: time is an argument. Each observation is in the statistics
-//! once. A policy that panics is taken away from its instance, counted there, and told as an event; all
-//! others go on.
+//! once. A tag that was changed is told as an event. A policy that panics is taken away from its instance,
+//! counted there, and told; all others go on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Scanner {
         Self::default()
     }
 
-    /// Tells what happens to policies to `sink`.
+    /// Tells changes of tags, and what happens to policies, to `sink`.
     #[must_use]
     pub fn with_events(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.events = Some(sink);
@@ -132,24 +132,12 @@ impl Scanner {
         let mut scanned = Scanned::default();
         for watched in &mut self.watched {
             watched.drain(now_ns, &mut scanned);
-            if watched.decide(&mut scanned).is_err() {
-                // Its end may panic as well: it is never dropped.
-                std::mem::forget(std::mem::replace(
-                    &mut watched.policy,
-                    Box::new(NoMigrationPolicy),
-                ));
-                watched.stats.policies_off += 1;
-                scanned.policies_off += 1;
-                if let Some(sink) = &self.events {
-                    let event = Event {
-                        instance: watched.instruments.id(),
-                        pid: std::process::id(),
-                        value: watched.stats.policies_off,
-                        ..Event::new(EventKind::PolicyPanicked, now_ns)
-                    };
-                    // One that is lost here is counted in the statistics all the same.
-                    let _ = record_in(&**sink, &event);
-                }
+            let Some(event) = watched.decide(now_ns, &mut scanned) else {
+                continue;
+            };
+            if let Some(sink) = &self.events {
+                // What is lost here is counted in the statistics all the same.
+                let _ = record_in(&**sink, &event);
             }
         }
         scanned
@@ -172,9 +160,6 @@ impl Scanner {
     }
 }
 
-/// The policy panicked.
-struct Panicked;
-
 impl Watched {
     fn drain(&mut self, now_ns: u64, scanned: &mut Scanned) {
         let (ring, stats) = (self.instruments.ring(), &mut self.stats);
@@ -194,25 +179,38 @@ impl Watched {
         scanned.drained.overtaken += drained.overtaken;
     }
 
-    fn decide(&mut self, scanned: &mut Scanned) -> Result<(), Panicked> {
+    /// Asks the policy; what there is to tell of it.
+    fn decide(&mut self, now_ns: u64, scanned: &mut Scanned) -> Option<Event> {
         let header = self.instruments.header();
         let tag = header.tag();
         let (policy, stats) = (&mut self.policy, &self.stats);
+        let of_this = |kind, value: u64, detail: u64| Event {
+            instance: self.instruments.id(),
+            pid: std::process::id(),
+            value,
+            detail,
+            ..Event::new(kind, now_ns)
+        };
         // The policy is thrown away if it panics, and the statistics are only lent.
-        let wanted = catch_unwind(AssertUnwindSafe(|| policy.decide(stats, tag)));
-        let wanted = wanted.map_err(|panic| {
-            // What a panic carries may itself panic when it is dropped.
-            std::mem::forget(panic);
-            Panicked
-        })?;
-        // What is refused, because an operation is still inside, is decided again at the next scan.
-        if let Some(wanted) = wanted
-            && wanted != tag
-            && header.migrate(wanted).is_ok()
-        {
-            self.stats.migrations += 1;
-            scanned.migrations += 1;
+        match catch_unwind(AssertUnwindSafe(|| policy.decide(stats, tag))) {
+            // What is refused, because an operation is still inside, is decided again at the next scan.
+            Ok(wanted) => {
+                let wanted = wanted.filter(|wanted| *wanted != tag)?;
+                header.migrate(wanted).ok()?;
+                self.stats.migrations += 1;
+                scanned.migrations += 1;
+                Some(of_this(EventKind::Migrated, wanted.into(), tag.into()))
+            }
+            Err(panic) => {
+                // What a panic carries, and a policy's end, may themselves panic: they are never dropped.
+                std::mem::forget(panic);
+                let off = std::mem::replace(&mut self.policy, Box::new(NoMigrationPolicy));
+                std::mem::forget(off);
+                self.stats.policies_off += 1;
+                scanned.policies_off += 1;
+                let panics = self.stats.policies_off;
+                Some(of_this(EventKind::PolicyPanicked, panics, 0))
+            }
         }
-        Ok(())
     }
 }

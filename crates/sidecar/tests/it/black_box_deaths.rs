@@ -1,5 +1,7 @@
 //! A black box whose recorders are all killed.
 
+use std::os::unix::fs::FileExt;
+
 use bumpless_sidecar::{BlackBox, BlackBoxReader, Event, EventKind, SidecarError};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::region::{Access, RegionError};
@@ -122,4 +124,35 @@ fn what_is_no_black_box_is_an_error_that_says_so() {
         matches!(table, SidecarError::Region(RegionError::Kind { .. })),
         "{table}"
     );
+}
+
+#[test]
+fn after_the_machine_was_started_anew_it_is_read_and_then_goes_on_and_says_where() {
+    let scene = Scene::new();
+    let path = scene.path("events");
+    let black_box = BlackBox::create(&path, 4, Access::Private).expect("a black box");
+    (1..=2).for_each(|number| black_box.record(Event::new(EventKind::Died, number)));
+    let now = black_box.header().boot_id;
+    drop(black_box);
+    let file = std::fs::File::options().write(true).open(&path);
+    let earlier = [0xb0; 16];
+    let written = file.expect("a file").write_all_at(&earlier, 40);
+    written.expect("writable");
+
+    let reader = BlackBoxReader::open_read_only(&path).expect("nobody is needed for it");
+    let header = reader.header();
+    assert_eq!(
+        (header.boot_id, header.is_of_this_boot),
+        ([0xb0b0_b0b0_b0b0_b0b0; 2], false)
+    );
+    assert_eq!(reader.read_all().events.len(), 2);
+
+    let black_box = BlackBox::create(&path, 4, Access::Private).expect("goes on");
+    black_box.record(Event::new(EventKind::Died, monotonic_ns()));
+    let reader = BlackBoxReader::open_read_only(&path).expect("a black box");
+    let header = reader.header();
+    assert_eq!((header.boot_id, header.is_of_this_boot), (now, true));
+    let events = reader.read_all().events;
+    let names: Vec<_> = events.iter().map(|it| it.event.kind.name()).collect();
+    assert_eq!(names, ["died", "died", "rebooted", "died"]);
 }

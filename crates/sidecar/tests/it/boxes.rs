@@ -151,7 +151,8 @@ fn a_tag_is_taken_over_by_the_next_call_and_only_once() {
     let table = scene.table(2);
     let observed = SidecarBox::new(&table);
     let me = observed.register(std::process::id()).expect("a slot");
-    let mut scanner = Scanner::new();
+    let events = Events::default();
+    let mut scanner = Scanner::new().with_events(events.sink());
     scanner.register_with(&observed, Box::new(FixedPolicy(9)));
     assert_eq!(scanner.scan(1).migrations, 1);
     assert_eq!(table.snapshot(me).expect("there").grace_epochs, 0);
@@ -166,6 +167,9 @@ fn a_tag_is_taken_over_by_the_next_call_and_only_once() {
     observed.beat(me).expect("mine");
     assert_eq!(table.snapshot(me).expect("there").grace_epochs, 4);
     assert_eq!(scanner.scan(2).migrations, 0);
+    let told = events.take();
+    assert_eq!((told.len(), told[0].kind), (1, EventKind::Migrated));
+    assert_eq!((told[0].value, told[0].detail), (9, 0));
 }
 
 #[test]

@@ -144,3 +144,8 @@ pub(crate) fn observe(path: &Path, format: &Format) -> Result<Region, RegionErro
     require_boot(site.path(), &opened.facts)?;
     opened.map(&site, true)
 }
+
+pub(crate) fn observe_of_any_boot(path: &Path, format: &Format) -> Result<Region, RegionError> {
+    let site = Site::of(path)?;
+    open(&site, format, false)?.map(&site, true)
+}

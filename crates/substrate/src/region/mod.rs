@@ -210,6 +210,16 @@ impl Region {
         attach::observe(path, format)
     }
 
+    /// As [`Region::observe`], and also a region from before the last start of the machine: for records
+    /// that stay true without their writers. Pids, locks and clock times in it are of the start that
+    /// [`boot_id`](Region::boot_id) names.
+    ///
+    /// # Errors
+    /// As [`Region::observe`], but for [`RegionError::StaleBoot`].
+    pub fn observe_of_any_boot(path: &Path, format: &Format) -> Result<Region, RegionError> {
+        attach::observe_of_any_boot(path, format)
+    }
+
     /// Replaces whatever region or plain file is there by a new region with a new creation id.
     ///
     /// Destructive, therefore never done unasked. Who has the old region mapped keeps it, and

@@ -123,6 +123,8 @@ fn a_file_of_another_boot_is_refused_with_both_ids() {
     assert_eq!(Region::attach(&scene.path(), &TABLE).unwrap_err(), error);
     assert_eq!(Region::observe(&scene.path(), &TABLE).unwrap_err(), error);
     assert!(error.to_string().contains("b0b0b0b0b0b0b0b0"), "{error}");
+    let old = Region::observe_of_any_boot(&scene.path(), &TABLE).unwrap();
+    assert_eq!((old.boot_id(), old.is_read_only()), (STALE_BOOT_ID, true));
 }
 
 #[test]
