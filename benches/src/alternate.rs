@@ -52,19 +52,7 @@ impl Measured {
 /// # Errors
 /// What the pair found wrong.
 pub fn measure(pair: &Pair, time: Duration) -> Result<Measured> {
-    let mut rounds = Rounds {
-        time,
-        goal: pair.goal,
-        ratios: Vec::new(),
-        a_ns: Vec::new(),
-        b_ns: Vec::new(),
-    };
-    (pair.run)(&mut rounds)?;
-    ensure!(
-        !rounds.ratios.is_empty(),
-        "{}: nothing was measured",
-        pair.name
-    );
+    let mut rounds = Rounds::of(time, pair.goal, &mut |stage| (pair.run)(stage))?;
     let [low, ratio, high] = quartiles(&mut rounds.ratios);
     Ok(Measured {
         name: pair.name.to_owned(),
@@ -85,6 +73,38 @@ struct Rounds {
     ratios: Vec<f64>,
     a_ns: Vec<f64>,
     b_ns: Vec<f64>,
+}
+
+/// The middle ones of the times of A and of B, done for about as long as told.
+///
+/// # Errors
+/// What `run` found wrong.
+#[cfg(feature = "plot")]
+pub fn middle_ns(
+    time: Duration,
+    run: &mut dyn FnMut(&mut dyn Stage) -> Result<()>,
+) -> Result<[f64; 2]> {
+    let mut rounds = Rounds::of(time, Goal::Told, run)?;
+    Ok([&mut rounds.a_ns, &mut rounds.b_ns].map(|ns| quartiles(ns)[1]))
+}
+
+impl Rounds {
+    fn of(
+        time: Duration,
+        goal: Goal,
+        run: &mut dyn FnMut(&mut dyn Stage) -> Result<()>,
+    ) -> Result<Self> {
+        let mut rounds = Self {
+            time,
+            goal,
+            ratios: Vec::new(),
+            a_ns: Vec::new(),
+            b_ns: Vec::new(),
+        };
+        run(&mut rounds)?;
+        ensure!(!rounds.ratios.is_empty(), "nothing was measured");
+        Ok(rounds)
+    }
 }
 
 impl Stage for Rounds {

@@ -5,29 +5,56 @@
 
 use std::hint::black_box;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
 use bumpless_heartbeat::Unit;
 use bumpless_sidecar::{Scanner, SidecarBox};
+use bumpless_standby::frame::{decode, encode_heartbeat};
 
+use crate::conversation::{CYCLES, converse};
 use crate::fleet::Fleet;
 use crate::pairs::snapshot::look;
-
-/// What can be counted.
-pub const NAMES: [&str; 6] = [
-    "beat",
-    "mark, complete",
-    "snapshot",
-    "scan of 64",
-    "observed beat",
-    "register, unregister",
-];
 
 /// Does the operation.
 ///
 /// # Errors
 /// No such operation, or it was refused.
 pub fn repeat(name: &str, times: u64) -> Result<()> {
+    match name {
+        "tick, primary" | "tick, standby" | "heartbeat to frame" | "frame to heartbeat" => {
+            of_a_pair(name, times)
+        }
+        _ => of_a_table(name, times),
+    }
+}
+
+fn of_a_pair(name: &str, times: u64) -> Result<()> {
+    // From the beginning of one conversation, so that no more is made ready for more of them.
+    ensure!(times <= CYCLES as u64, "{times} are more than {CYCLES}");
+    let [primary, standby] = converse()?;
+    let heartbeat = standby.heartbeat().context("a heartbeat")?;
+    let mut frame = Vec::new();
+    encode_heartbeat(heartbeat, &mut frame);
+    match name {
+        "tick, primary" => primary.first_ticks(times as usize),
+        "tick, standby" => standby.first_ticks(times as usize),
+        "heartbeat to frame" => {
+            for _ in 0..times {
+                frame.clear();
+                encode_heartbeat(black_box(heartbeat), &mut frame);
+                black_box(&frame);
+            }
+        }
+        _ => {
+            for _ in 0..times {
+                black_box(decode::<f64>(black_box(&frame))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_a_table(name: &str, times: u64) -> Result<()> {
     let fleet = Fleet::new(64, 62, 1)?;
     let (table, handle) = (fleet.table(), fleet.handles[31]);
     let watched = fleet.open()?;

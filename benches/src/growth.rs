@@ -1,6 +1,6 @@
-//! How figures grow with the size of the table, as log-log plots.
+//! How figures grow with the size of what they are about, as log-log plots.
 //!
-//! Contract: every point is the middle one of the times of [`measure`], at each size beside its floor, in
+//! Contract: every point is the middle one of the times of [`middle_ns`], at each size beside its floor, in
 //! one run; lines connect what was measured and nothing else.
 
 use std::path::Path;
@@ -12,9 +12,8 @@ use plotters::prelude::{
     WHITE,
 };
 
-use crate::alternate::measure;
-use crate::pair::Pair;
-use crate::pairs::{growing_registers, growing_scans};
+use crate::alternate::middle_ns;
+use crate::pairs::{GROWING, Growing};
 
 /// A curve and its floor, over the size.
 struct Curve {
@@ -22,37 +21,39 @@ struct Curve {
     floor: Vec<(f64, f64)>,
 }
 
-/// Measures and draws everything into `folder`.
+/// Measures and draws everything into `folder`; the names of the drawings.
 ///
 /// # Errors
 /// A measurement that failed, or a file that cannot be written.
-pub fn plot(folder: &Path, time: Duration) -> Result<()> {
+pub fn plot(folder: &Path, time: Duration) -> Result<Vec<String>> {
     std::fs::create_dir_all(folder).context("the folder of the figures")?;
-    let scans = curve(&growing_scans(), time)?;
-    draw(
-        &folder.join("scan.svg"),
-        "one scan, all alive (blue); the loads alone (red)",
-        &scans,
-    )?;
-    let registers = curve(&growing_registers(), time)?;
-    draw(
-        &folder.join("register.svg"),
-        "register + unregister, last free slot (blue); of 64 free (red)",
-        &registers,
-    )
+    let mut drawn = Vec::new();
+    for growing in &GROWING {
+        let file = format!("{}.svg", growing.name);
+        draw(&folder.join(&file), growing, &curve(growing, time)?)?;
+        drawn.push(file);
+    }
+    Ok(drawn)
 }
 
-fn curve(pairs: &[(usize, Pair)], time: Duration) -> Result<Curve> {
+fn curve(growing: &Growing, time: Duration) -> Result<Curve> {
     let (mut points, mut floor) = (Vec::new(), Vec::new());
-    for (size, pair) in pairs {
-        let measured = measure(pair, time).with_context(|| format!("{} at {size}", pair.name))?;
-        points.push((*size as f64, measured.a_ns));
-        floor.push((*size as f64, measured.b_ns));
+    for size in growing.sizes {
+        eprintln!("{} at {size}", growing.what);
+        let [a_ns, b_ns] = middle_ns(time, &mut |stage| (growing.run)(stage, *size))
+            .with_context(|| format!("{} at {size}", growing.what))?;
+        points.push((*size as f64, a_ns));
+        floor.push((*size as f64, b_ns));
     }
     Ok(Curve { points, floor })
 }
 
-fn draw(path: &Path, title: &str, curve: &Curve) -> Result<()> {
+fn draw(path: &Path, growing: &Growing, curve: &Curve) -> Result<()> {
+    let title = format!("{} (blue); {} (red)", growing.what, growing.beside);
+    let (first, last) = (curve.points.first(), curve.points.last());
+    let (Some((least, _)), Some((most, _))) = (first, last) else {
+        return Ok(());
+    };
     let all = || curve.points.iter().chain(&curve.floor);
     let low = all().map(|(_, ns)| *ns).fold(f64::MAX, f64::min) / 2.0;
     let high = all().map(|(_, ns)| *ns).fold(1.0, f64::max) * 2.0;
@@ -63,12 +64,15 @@ fn draw(path: &Path, title: &str, curve: &Curve) -> Result<()> {
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(72)
-        .build_cartesian_2d((32.0..131_072.0).log_scale(), (low..high).log_scale())?;
+        .build_cartesian_2d(
+            (least / 2.0..most * 2.0).log_scale(),
+            (low..high).log_scale(),
+        )?;
     chart
         .configure_mesh()
-        .x_desc("slots")
+        .x_desc(growing.unit)
         .y_desc("nanoseconds")
-        .x_label_formatter(&|slots| format!("{slots:.0}"))
+        .x_label_formatter(&|size| format!("{size:.0}"))
         .y_label_formatter(&|ns| format!("{ns:.0}"))
         .axis_style(BLACK)
         .draw()?;

@@ -10,10 +10,13 @@
 #![forbid(unsafe_code)]
 
 pub mod alternate;
+pub mod conversation;
 pub mod count;
 pub mod fleet;
 pub mod floor;
+#[cfg(feature = "plot")]
 pub mod growth;
+pub mod integrators;
 pub mod machine;
 pub mod mutexes;
 pub mod pair;

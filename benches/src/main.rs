@@ -3,13 +3,11 @@
 //! Exit code 0 with the figures; 1 when a measurement failed, and with `--check` when a goal is missed.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bumpless_benches::alternate::measure;
-use bumpless_benches::growth;
 use bumpless_benches::pairs;
 use bumpless_benches::report::Report;
 
@@ -86,9 +84,7 @@ fn count(name: &str, times: &str) -> Result<()> {
 
 fn run(options: &Options) -> Result<()> {
     if options.plot {
-        growth::plot(Path::new("docs/figures"), options.time)?;
-        println!("plotted: docs/figures/scan.svg, docs/figures/register.svg");
-        return Ok(());
+        return plot(options);
     }
     let mut ratios = Vec::new();
     for pair in pairs::all() {
@@ -118,4 +114,17 @@ fn run(options: &Options) -> Result<()> {
         report.closing_line()
     );
     Ok(())
+}
+
+#[cfg(feature = "plot")]
+fn plot(options: &Options) -> Result<()> {
+    let folder = std::path::Path::new("docs/figures");
+    let drawn = bumpless_benches::growth::plot(folder, options.time)?;
+    println!("plotted: {}", drawn.join(", "));
+    Ok(())
+}
+
+#[cfg(not(feature = "plot"))]
+fn plot(_: &Options) -> Result<()> {
+    bail!("built without the feature `plot`, as `cargo xtask bench --plot` builds it")
 }

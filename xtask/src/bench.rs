@@ -18,9 +18,13 @@ const RUN_LIMIT: Duration = Duration::from_secs(1_200);
 
 /// Measures with these options (`cargo xtask bench --help` names them), and shows what came out.
 pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
-    for package in PACKAGES {
-        build(workspace, package)?;
-    }
+    let draws: &[&str] = if words.contains(&"--plot") {
+        &["--features", "plot"]
+    } else {
+        &[]
+    };
+    build(workspace, PACKAGES[0], draws)?;
+    build(workspace, PACKAGES[1], &[])?;
     let mut command = Command::new(program(workspace));
     command.current_dir(&workspace.root).args(words);
     let finished = Child::new(command, RUN_LIMIT).echo_errors().run()?;
@@ -40,8 +44,9 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
 }
 
 /// Builds a package as it is shipped.
-fn build(workspace: &Workspace, package: &str) -> anyhow::Result<()> {
+fn build(workspace: &Workspace, package: &str, features: &[&str]) -> anyhow::Result<()> {
     let build = ["build", "--release", "--locked", "-p", package];
+    let build = [&build, features].concat();
     let built = steps::run(Child::new(
         cargo::command(&workspace.root, &build),
         PART_LIMIT,

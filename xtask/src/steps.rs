@@ -30,6 +30,8 @@ pub fn lint(workspace: &Workspace) -> Outcome {
         "clippy",
         "--workspace",
         "--all-targets",
+        "--features",
+        "bumpless-benches/plot,bumpless-benches/criterion",
         "--locked",
         "--",
         "-D",

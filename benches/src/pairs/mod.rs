@@ -1,5 +1,7 @@
 //! All pairs, by subject.
 
+#[cfg(feature = "plot")]
+mod barrier;
 mod beat;
 mod mark;
 mod observed;
@@ -7,9 +9,15 @@ mod pool;
 mod register;
 mod scan;
 pub mod snapshot;
+mod standby;
 mod units;
 
-use crate::pair::{Goal, Pair};
+#[cfg(feature = "plot")]
+use anyhow::Result;
+
+use crate::pair::Pair;
+#[cfg(feature = "plot")]
+use crate::pair::Stage;
 
 /// Every pair, in the order in which they are told.
 pub fn all() -> impl Iterator<Item = &'static Pair> {
@@ -21,49 +29,75 @@ pub fn all() -> impl Iterator<Item = &'static Pair> {
         scan::PAIRS,
         units::PAIRS,
         observed::PAIRS,
+        standby::PAIRS,
         pool::PAIRS,
     ]
     .into_iter()
     .flatten()
 }
 
-/// Scans of tables of rising sizes, all alive, each beside its floor.
-#[must_use]
-pub fn growing_scans() -> [(usize, Pair); 6] {
-    let pair = |run| Pair {
-        name: "scan, all alive",
-        beside: "the loads alone",
-        goal: Goal::Told,
-        run,
-    };
-    [
-        (64, pair(|stage| scan::beside_floor(stage, 64))),
-        (256, pair(|stage| scan::beside_floor(stage, 256))),
-        (1_024, pair(|stage| scan::beside_floor(stage, 1_024))),
-        (4_096, pair(|stage| scan::beside_floor(stage, 4_096))),
-        (16_384, pair(|stage| scan::beside_floor(stage, 16_384))),
-        (65_536, pair(|stage| scan::beside_floor(stage, 65_536))),
-    ]
+/// A figure beside its floor, at rising sizes.
+#[cfg(feature = "plot")]
+#[derive(Debug)]
+pub struct Growing {
+    /// The name of the drawing.
+    pub name: &'static str,
+    /// What is measured.
+    pub what: &'static str,
+    /// What it is compared with.
+    pub beside: &'static str,
+    /// What the size counts.
+    pub unit: &'static str,
+    /// At which sizes.
+    pub sizes: &'static [usize],
+    /// Gives both to the stage, at that size.
+    pub run: fn(&mut dyn Stage, usize) -> Result<()>,
 }
 
-/// Registering into the last free slot of tables of rising sizes, each beside an empty table of 64.
-#[must_use]
-pub fn growing_registers() -> [(usize, Pair); 6] {
-    let pair = |run| Pair {
-        name: "register, unregister: last free",
+/// Everything of which it is drawn how it grows.
+#[cfg(feature = "plot")]
+pub const GROWING: [Growing; 5] = [
+    Growing {
+        name: "scan",
+        what: "one scan, all alive",
+        beside: "the loads alone",
+        unit: "slots",
+        sizes: &[64, 256, 1_024, 4_096, 16_384, 65_536],
+        run: scan::beside_floor,
+    },
+    Growing {
+        name: "register",
+        what: "register + unregister, last free slot",
         beside: "of 64 free",
-        goal: Goal::Told,
-        run,
-    };
-    [
-        (64, pair(|stage| register::last_free(stage, 64))),
-        (256, pair(|stage| register::last_free(stage, 256))),
-        (1_024, pair(|stage| register::last_free(stage, 1_024))),
-        (4_096, pair(|stage| register::last_free(stage, 4_096))),
-        (16_384, pair(|stage| register::last_free(stage, 16_384))),
-        (65_536, pair(|stage| register::last_free(stage, 65_536))),
-    ]
-}
+        unit: "slots",
+        sizes: &[64, 256, 1_024, 4_096, 16_384, 65_536],
+        run: register::last_free,
+    },
+    Growing {
+        name: "snapshot",
+        what: "snapshot of every slot",
+        beside: "the loads alone",
+        unit: "slots",
+        sizes: &[64, 256, 1_024, 4_096, 16_384, 65_536],
+        run: snapshot::of_all,
+    },
+    Growing {
+        name: "checkpoint",
+        what: "checkpoint, sent and adopted",
+        beside: "one copy",
+        unit: "bytes",
+        sizes: &[64, 512, 4_096, 32_768, 262_144, 1_048_576],
+        run: standby::checkpoint,
+    },
+    Growing {
+        name: "barrier",
+        what: "one epoch of a barrier, of threads",
+        beside: "std::sync::Barrier",
+        unit: "members",
+        sizes: &[2, 4, 8, 16, 32, 64],
+        run: barrier::epochs,
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -85,6 +85,17 @@ pub fn look(table: &HeartbeatTable, slot: usize) {
     black_box(found.certificate);
 }
 
+/// Every slot of a full table, one after the other.
+#[cfg(feature = "plot")]
+pub fn of_all(stage: &mut dyn Stage, slots: usize) -> Result<()> {
+    let fleet = Fleet::new(slots, slots, 1)?;
+    let (table, lines) = (fleet.table(), Lines::new(slots));
+    stage.compare(
+        &mut in_a_row(|| (0..slots).for_each(|slot| look(black_box(table), slot))),
+        &mut in_a_row(|| (0..slots).for_each(|index| black_box(&lines).look(index))),
+    )
+}
+
 fn beside(stage: &mut dyn Stage, other: &mut Batch) -> Result<()> {
     let fleet = Fleet::new(SLOTS, SLOTS - 1, 1)?;
     let (table, slot) = (fleet.table(), SLOT);
