@@ -86,7 +86,9 @@ impl InstanceStats {
     /// How many operations were delivered or tallied.
     #[must_use]
     pub fn observed(&self) -> u64 {
-        self.ops.iter().map(|op| op.count).sum()
+        self.ops
+            .iter()
+            .fold(0, |sum, op| sum.saturating_add(op.count))
     }
 
     /// How many of them were contended.
@@ -98,7 +100,9 @@ impl InstanceStats {
     /// Takes in one observation.
     pub fn add(&mut self, observation: &Observation) {
         let op = &mut self.ops[place(observation.op_kind)];
-        op.count += u64::from(observation.flags & Observation::TALLIED == 0);
+        // What was tallied in shared memory may be any number.
+        let is_one = observation.flags & Observation::TALLIED == 0;
+        op.count = op.count.saturating_add(u64::from(is_one));
         op.contended += u64::from(observation.flags & Observation::CONTENDED != 0);
         if let Some(latency_ns) = observation.latency() {
             op.latency.add(latency_ns);
@@ -222,6 +226,19 @@ mod tests {
             (producers.count(), producers.is_more()),
             (PRODUCERS_MAX, true)
         );
+    }
+
+    #[test]
+    fn no_number_of_tallied_operations_is_too_great() {
+        let mut stats = InstanceStats::default();
+        stats.add_tallied(u64::MAX);
+        stats.add(&Observation::default());
+        stats.add(&Observation {
+            op_kind: 1,
+            ..Observation::default()
+        });
+        stats.add_tallied(3);
+        assert_eq!((stats.observed(), stats.tallied), (u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -101,8 +101,7 @@ kinds! {
     /// A slot of somebody who died has a new owner. `value`: the generation before.
     9 "recycled" Recycled One("generation_before");
     /// A slot is left alone, as nothing proves that its owner is gone, or in a state of a later version.
-    /// `value`: lag; unit: epochs.
-    10 "quarantined" Quarantined One("lag_epochs");
+    10 "quarantined" Quarantined Nothing;
     /// The table was replaced by another one, or deleted. `value`: the creation id of the new one; 0: there
     /// is none, or it cannot be looked at.
     11 "superseded" Superseded One("successor");
@@ -130,7 +129,8 @@ kinds! {
     21 "redundancy_restored" RedundancyRestored Nothing;
     /// A switch-over ended as asked. `value`, `detail`: the partner's epoch.
     22 "switch_over" SwitchOver Epoch("");
-    /// The actuator refused an output. `value`, `detail`: its epoch; code: the refusal, as in a reply.
+    /// The actuator refused an output of an epoch of the past. `value`, `detail`: its epoch; code: the
+    /// refusal, as in a reply.
     23 "stale_output_refused" StaleOutputRefused Epoch("refusal");
     /// A path is silent while the partner lives. `value`: which.
     24 "path_degraded" PathDegraded One("path");
@@ -174,6 +174,10 @@ kinds! {
     /// A black box goes on after the machine was started anew: the times of all events before this one are
     /// of an earlier start's clock.
     43 "rebooted" Rebooted Nothing;
+    // Of a standby pair again.
+    /// The actuator refused an output for another reason than its age. `value`, `detail`: its epoch; code: the
+    /// refusal, as in a reply.
+    44 "output_refused" OutputRefused Epoch("refusal");
 }
 
 impl fmt::Display for EventKind {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bumpless_standby::authority::AuthorityError;
 use bumpless_standby::event::Event as Happened;
-use bumpless_standby::message::Received;
+use bumpless_standby::message::{Received, Refusal};
 use bumpless_standby::{CheckpointError, Command, CommandError, Controller, Epoch, Node, Tick};
 
 use crate::event::{Event, EventKind};
@@ -144,7 +144,11 @@ fn meaning(happened: &Happened, now_ns: u64) -> Event {
             one(EventKind::SwitchTestSkipped, u64::from(*after_failure))
         }
         Happened::OutputRefused { epoch, refusal, .. } => {
-            of(EventKind::StaleOutputRefused, epoch, *refusal as u8)
+            let kind = match refusal {
+                Refusal::Superseded => EventKind::StaleOutputRefused,
+                _ => EventKind::OutputRefused,
+            };
+            of(kind, epoch, *refusal as u8)
         }
         Happened::CheckpointRefused { seq, error } => {
             two(EventKind::CheckpointRefused, *seq, checkpoint_code(error))
@@ -172,5 +176,31 @@ fn authority_code(error: &AuthorityError) -> u64 {
         AuthorityError::Exhausted { .. } => 2,
         AuthorityError::Unreachable(_) => 3,
         AuthorityError::Refused { .. } => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_standby::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn only_an_output_of_an_epoch_of_the_past_is_told_as_stale() {
+        let kind_of = |refusal| {
+            let epoch = Epoch::new(7, NodeId(1));
+            let event = meaning(
+                &Happened::OutputRefused {
+                    epoch,
+                    seq: 3,
+                    refusal,
+                },
+                5,
+            );
+            assert_eq!((event.value, event.detail >> 8), (7, refusal as u64));
+            event.kind
+        };
+        assert_eq!(kind_of(Refusal::Superseded), EventKind::StaleOutputRefused);
+        assert_eq!(kind_of(Refusal::Restarted), EventKind::OutputRefused);
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use bumpless_failover::lease::{Holder, Lease};
-use bumpless_failover::{ReclaimReport, SlotRef, Verdict};
+use bumpless_failover::{ReclaimReport, SlotRef, Standing, Verdict};
 use bumpless_heartbeat::{HeartbeatTable, Label, UnitSet};
 use bumpless_substrate::region::{PathState, Region};
 
@@ -20,6 +20,8 @@ pub struct Told {
     /// That was told as taken, and not as lost.
     lease: Option<Lease>,
     is_superseded: bool,
+    /// At whose lags was looked last.
+    ticked_epoch: u64,
     reports: u64,
 }
 
@@ -69,7 +71,11 @@ impl Told {
                 ..Event::new(EventKind::Superseded, at_ns)
             });
         }
-        self.tell_late(report, table, grace_epochs, tell);
+        // A scan for deaths alone, between two ticks, and a standby's know of nobody's lag.
+        if report.standing == Standing::Primary && report.new_global_epoch != self.ticked_epoch {
+            self.ticked_epoch = report.new_global_epoch;
+            self.tell_late(report, table, grace_epochs, tell);
+        }
         for (slot, snapshot) in &report.dead_slots {
             self.tell_dead(slot, snapshot.is_fenced, at_ns, table, tell);
         }
@@ -267,4 +273,37 @@ pub fn label(table: &HeartbeatTable, (slot, generation): Owner) -> Label {
     identity
         .filter(|identity| identity.generation == generation)
         .map_or_else(Label::default, |found| found.registration.profile.label)
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_failover::FailoverWatchdog;
+
+    use super::*;
+
+    #[test]
+    fn a_scan_for_deaths_alone_between_two_ticks_does_not_make_a_late_owner_news_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let table = HeartbeatTable::create(folder.path().join("table"), 4).expect("a table");
+        let late = table.register(std::process::id()).expect("a slot");
+        let watchdog = FailoverWatchdog::with_grace(&table, 9);
+        let (mut told, mut names) = (Told::default(), Vec::new());
+        let mut take_in = |report: &ReclaimReport| {
+            let mut tell = |event: Event| names.push(event.kind.name());
+            told.tell(report, &table, watchdog.lease(), 9, &mut tell);
+        };
+        for _ in 0..8 {
+            let report = watchdog.scan();
+            take_in(&report);
+            take_in(&ReclaimReport {
+                largest_lag_epochs: 0,
+                ..report
+            });
+        }
+        table.beat(late).expect("within its grace");
+        for _ in 0..8 {
+            take_in(&watchdog.scan());
+        }
+        assert_eq!(names, ["lease_taken", "missed", "missed"]);
+    }
 }

@@ -50,6 +50,7 @@ const fn is_warning(kind: EventKind) -> bool {
             | EventKind::Disqualified
             | EventKind::RedundancyLost
             | EventKind::StaleOutputRefused
+            | EventKind::OutputRefused
             | EventKind::PathDegraded
             | EventKind::Suspended
             | EventKind::PartnerLost

@@ -182,6 +182,10 @@ impl Drop for Sidecar {
         // Relaxed: a flag on its own; the bell makes the thread look.
         self.shared.stops.store(true, Ordering::Relaxed);
         self.shared.bell.ring();
+        if thread.thread().id() == std::thread::current().id() {
+            // A policy had it: the thread ends behind this scan, and cannot wait for itself.
+            return;
+        }
         // It catches the panics of policies; another one is its own bug, and was printed.
         let _ = thread.join();
     }

@@ -1,6 +1,6 @@
 //! The thread: what it costs, what it survives, and how it ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bumpless_sidecar::{
@@ -232,4 +232,30 @@ fn a_policy_may_end_another_registration_when_it_ends_and_panic() {
     let third = sidecar.register(&table).expect("not a fork child");
     let stats = await_stats(&third, |stats| stats.observed() == 1);
     assert_eq!(stats.policies_off, 0);
+}
+
+/// Ends the sidecar that asks it.
+struct Enough(Arc<Mutex<Option<Sidecar>>>);
+
+impl Policy for Enough {
+    fn decide(&mut self, stats: &InstanceStats, _: u32) -> Option<u32> {
+        if stats.observed() > 0 {
+            drop(self.0.lock().expect("whole").take());
+        }
+        None
+    }
+}
+
+#[test]
+fn a_policy_may_end_the_sidecar_that_asks_it() {
+    let scene = Scene::new();
+    let table = SidecarBox::new(scene.table(2));
+    let sidecar = Sidecar::start().expect("a thread");
+    let held = Arc::new(Mutex::new(None));
+    let policy = Box::new(Enough(Arc::clone(&held)));
+    let watched = sidecar.register_with(&table, policy).expect("no child");
+    *held.lock().expect("whole") = Some(sidecar);
+    let _ = table.snapshot(0_usize);
+    let stats = await_stats(&watched, |_| held.lock().expect("whole").is_none());
+    assert_eq!((stats.observed(), stats.policies_off), (1, 0));
 }
