@@ -5,6 +5,7 @@
 //! without what it does between to make the next repetition the same. It checks what it claims (that
 //! exactly four were dead, say) and fails if that is not so.
 
+use std::sync::atomic::{Ordering::SeqCst, fence};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -81,8 +82,9 @@ pub fn in_a_row(mut work: impl FnMut()) -> impl FnMut(u64) -> Result<f64> {
     }
 }
 
-/// A batch that does `ready`, untimed, before each `work`. What the two looks at the clock cost is taken
-/// off again.
+/// A batch that does `ready`, untimed, before each `work`, and waits until what it stored has reached the
+/// cache: the first locked instruction of the work would wait for it. What the two looks at the clock cost
+/// is taken off again.
 pub fn one_by_one<W>(
     world: &mut W,
     mut ready: impl FnMut(&mut W) -> Result<()>,
@@ -92,6 +94,7 @@ pub fn one_by_one<W>(
         let mut ns = 0.0;
         for _ in 0..times {
             ready(world)?;
+            fence(SeqCst);
             let started = Instant::now();
             work(world);
             ns += started.elapsed().as_nanos() as f64 - clock_cost_ns();

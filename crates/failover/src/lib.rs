@@ -13,11 +13,15 @@ pub mod lease;
 #[cfg(not(bumpless_loom))]
 pub mod look;
 #[cfg(not(bumpless_loom))]
+mod recycled;
+#[cfg(not(bumpless_loom))]
 mod report;
 #[cfg(not(bumpless_loom))]
 mod run;
 #[cfg(not(bumpless_loom))]
 mod tenure;
+#[cfg(not(bumpless_loom))]
+mod told;
 mod verdict;
 #[cfg(not(bumpless_loom))]
 mod watchdog;

@@ -10,21 +10,19 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bumpless_heartbeat::{
-    Certificate, Handle, HeartbeatSnapshot, HeartbeatTable, SlotCells, SlotRole, Unit, UnitSet,
-};
-use bumpless_substrate::claim::{Claim, ClaimState};
+use bumpless_heartbeat::{Handle, HeartbeatTable, SlotCells, Unit, UnitSet};
+use bumpless_substrate::claim::Claim;
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::locks::{LockState, SlotLocks};
-use bumpless_substrate::proof::{Evidence, Proof, ProofSource};
+use bumpless_substrate::locks::LockState;
+use bumpless_substrate::proof::Evidence;
 use bumpless_substrate::region::PathState;
-use bumpless_substrate::sync::Ordering;
 
 use crate::glance::pass_over;
 use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
 use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
 use crate::tenure::Stillness;
+use crate::told::ToldDeaths;
 use crate::verdict::Verdict;
 
 /// The grace of a watchdog made by [`FailoverWatchdog::new`], in epochs.
@@ -33,16 +31,6 @@ pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 /// The verdict lines of all slots in use are looked at once in so many scans, whatever the hint says: a
 /// recycler that died between recording a death and saying so is made good then.
 pub(crate) const LINES_ROUND_SCANS: u64 = 256;
-
-/// A registrant recycled the slot: it had the lock, if slots have locks, and asked every source.
-const RECYCLED: Evidence = Evidence {
-    proof: Proof::Gone,
-    source: if SlotLocks::EXCLUDE {
-        ProofSource::ByteLock
-    } else {
-        ProofSource::Pid
-    },
-};
 
 /// The path is looked at when the last look is so old: a scan that follows the last one at once does without
 /// the system call, which takes several times as long as all the rest.
@@ -96,10 +84,12 @@ pub(crate) struct Memory {
     pub(crate) stillness: Stillness,
     /// By slot.
     seen: Vec<Seen>,
+    /// The deaths that its last scan that ticked told of.
+    told: ToldDeaths,
     /// The header's hint at the last look at the verdict lines.
-    deaths_hint: u64,
+    pub(crate) deaths_hint: u64,
     /// The slots at whose lines that look found deaths that nobody acknowledged.
-    deaths_waiting: Vec<u32>,
+    pub(crate) deaths_waiting: Vec<u32>,
     /// When the path was looked at last, and what it named if not this table.
     path_looked_ns: Option<u64>,
     path_state: Option<PathState>,
@@ -126,6 +116,7 @@ impl<'t> FailoverWatchdog<'t> {
             lease: None,
             stillness: Stillness::default(),
             seen: vec![Seen::default(); table.capacity()],
+            told: ToldDeaths::default(),
             // No count that a new table shows.
             deaths_hint: u64::MAX,
             deaths_waiting: Vec::new(),
@@ -213,18 +204,29 @@ impl<'t> FailoverWatchdog<'t> {
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
         };
-        let Memory { seen, .. } = &mut *memory;
+        let Memory { seen, told, .. } = &mut *memory;
+        told.begin();
+        let mut pass = Pass {
+            scan,
+            lease,
+            started_ns,
+            seen,
+            told,
+            report,
+        };
         self.table.occupancy().for_each_word(|first, mut bits| {
             if mode == Mode::Tick {
                 let lag_epochs;
                 let slots = self.table.slots();
-                (bits, lag_epochs) = pass_over(slots, seen, first as usize, bits, scan.epoch);
-                report.largest_lag_epochs = report.largest_lag_epochs.max(lag_epochs);
+                (bits, lag_epochs) = pass_over(slots, pass.seen, first as usize, bits, scan.epoch);
+                pass.lags(lag_epochs);
             }
             while bits != 0 {
                 let slot = first + bits.trailing_zeros();
                 bits &= bits - 1;
-                self.scan_slot(slot, lease, started_ns, &scan, seen, report);
+                if mode != Mode::Tick || !self.tell_again(slot, &mut pass) {
+                    self.scan_slot(slot, &mut pass);
+                }
             }
         });
         self.scan_deaths(term, &mut memory, report);
@@ -246,32 +248,51 @@ impl<'t> FailoverWatchdog<'t> {
         units.iter()
     }
 
+    /// Tells a death of the last scan again, if nothing has changed. Apart from the judgement, which takes
+    /// several times as long.
     #[inline(never)]
-    fn scan_slot(
-        &self,
-        slot: u32,
-        lease: Lease,
-        started_ns: u64,
-        scan: &Scan,
-        seen: &mut [Seen],
-        report: &mut ReclaimReport,
-    ) {
+    fn tell_again(&self, slot: u32, pass: &mut Pass<'_>) -> bool {
         let index = slot as usize;
-        let (Some(cells), Some(seen)) = (self.table.cells(index), seen.get_mut(index)) else {
+        let (Some(cells), Some(seen)) = (self.table.cells(index), pass.seen.get(index)) else {
+            return false;
+        };
+        let Some(entry) = pass.told.again(slot, cells, seen, pass.lease.term()) else {
+            return false;
+        };
+        if Lease::load(&self.table.header().lease) != pass.lease {
+            return false;
+        }
+        pass.report.dead_slots.push(*entry);
+        let lag_epochs = pass.scan.epoch.saturating_sub(seen.epoch);
+        pass.lags(lag_epochs);
+        true
+    }
+
+    #[inline(never)]
+    fn scan_slot(&self, slot: u32, pass: &mut Pass<'_>) {
+        let index = slot as usize;
+        let (Some(cells), Some(seen)) = (self.table.cells(index), pass.seen.get_mut(index)) else {
             return;
         };
+        let (scan, lease) = (pass.scan, pass.lease);
         let witness = TableWitness {
             table: self.table,
             cells,
             slot,
             lease,
-            started_ns,
+            started_ns: pass.started_ns,
         };
-        let (lag_epochs, finding) = judge(cells.slot, scan, seen, &witness);
-        report.largest_lag_epochs = report.largest_lag_epochs.max(lag_epochs);
+        let (lag_epochs, finding) = judge(cells.slot, &scan, seen, &witness);
         if let Some(finding) = finding {
-            self.report(slot, lease.term(), cells, &finding, report);
+            let before = pass.report.dead_slots.len();
+            self.report(slot, lease.term(), cells, &finding, pass.report);
+            if scan.mode == Mode::Tick
+                && let Some(entry) = pass.report.dead_slots.get(before)
+            {
+                pass.told.remember(cells, finding.claim, seen, entry);
+            }
         }
+        pass.lags(lag_epochs);
     }
 
     /// Puts a finding into the report, if it is still to be told.
@@ -311,94 +332,21 @@ impl<'t> FailoverWatchdog<'t> {
             report.suspects.push(slot_ref);
         }
     }
-
-    /// Deaths of owners whose slots are in use again: recorded by whoever recycled them. Those that wait
-    /// stay in a list: only what is recorded makes it look at all lines.
-    fn scan_deaths(&self, term: u32, memory: &mut Memory, report: &mut ReclaimReport) {
-        // Relaxed: a hint; the round over all lines makes good what it misses.
-        let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
-        let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
-        let hint_has_moved = hint != memory.deaths_hint;
-        if hint_has_moved || round {
-            memory.deaths_hint = hint;
-            let occupancy = self.table.occupancy();
-            let waits = |slot: &u32| {
-                let cells = self.table.cells(*slot as usize);
-                cells.is_some_and(|cells| cells.verdict.deaths().waiting() > 0)
-            };
-            let waiting = &mut memory.deaths_waiting;
-            if hint_has_moved {
-                waiting.extend(occupancy.iter_ever_set().filter(waits));
-            } else {
-                // Who died before it could hint has left the slot as it was: its bit is still set.
-                waiting.extend(occupancy.iter().filter(waits));
-            }
-            waiting.sort_unstable();
-            waiting.dedup();
-        }
-        let judged = report.dead_slots.len();
-        memory.deaths_waiting.retain(|slot| {
-            let cells = self.table.cells(*slot as usize);
-            let waiting = cells.filter(|cells| cells.verdict.deaths().waiting() > 0);
-            if let Some(cells) = waiting {
-                self.report_deaths(*slot, cells, judged, term, report);
-            }
-            waiting.is_some()
-        });
-    }
-
-    /// Puts deaths of a slot that nobody acknowledged into the report, unless the judgement of the slot,
-    /// among the first `judged` entries, did or will.
-    fn report_deaths(
-        &self,
-        slot: u32,
-        cells: SlotCells<'_>,
-        judged: usize,
-        term: u32,
-        report: &mut ReclaimReport,
-    ) {
-        let deaths = cells.verdict.deaths();
-        // Not in use again yet: its recycler has recorded the death since the slot was judged. The next
-        // scan judges it, and knows what it had in flight.
-        let claim = cells.slot.peek_claim();
-        let is_owned = matches!(claim.state(), Some(ClaimState::Claiming | ClaimState::Live));
-        if is_owned && claim.generation() == deaths.generation() {
-            return;
-        }
-        // The judged slots came in rising order.
-        let told = report.dead_slots[..judged]
-            .binary_search_by_key(&slot, |(told, _)| told.slot)
-            .is_ok();
-        if told {
-            return;
-        }
-        let slot_ref = SlotRef {
-            slot,
-            generation: deaths.generation(),
-            pid: cells.verdict.last_dead().pid(),
-            verdict: Verdict::Died,
-            evidence: RECYCLED,
-            units: UnitSet::EMPTY,
-            deaths: deaths.waiting(),
-            deaths_recorded: deaths.recorded(),
-            term,
-            creation_id: self.table.creation_id(),
-        };
-        report.dead_slots.push((slot_ref, idle_dead(slot_ref)));
-    }
 }
 
-/// What is known of an owner whose slot is in use again.
-fn idle_dead(slot_ref: SlotRef) -> HeartbeatSnapshot {
-    HeartbeatSnapshot {
-        pid: slot_ref.pid,
-        generation: slot_ref.generation,
-        last_seen_epoch: 0,
-        in_flight_bitmap: UnitSet::EMPTY,
-        role: SlotRole::default(),
-        grace_epochs: 0,
-        is_fenced: true,
-        certificate: Certificate::Died,
+/// One scan's way over the slots.
+struct Pass<'a> {
+    scan: Scan,
+    lease: Lease,
+    started_ns: u64,
+    seen: &'a mut [Seen],
+    told: &'a mut ToldDeaths,
+    report: &'a mut ReclaimReport,
+}
+
+impl Pass<'_> {
+    fn lags(&mut self, lag_epochs: u64) {
+        self.report.largest_lag_epochs = self.report.largest_lag_epochs.max(lag_epochs);
     }
 }
 

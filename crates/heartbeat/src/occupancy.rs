@@ -81,26 +81,45 @@ impl<'a> Occupancy<'a> {
         {
             // Relaxed, both levels: a hint.
             let summary = summary.load(Ordering::Relaxed);
-            for (line, index) in words.chunks(8).zip(0_u32..) {
-                let look = |word: &AtomicU64| word.load(Ordering::Relaxed);
-                if summary >> (index * 8) & 0xff == 0
-                    || line.iter().fold(0, |any, word| any | look(word)) == 0
-                {
-                    continue;
-                }
-                for (word, low) in line.iter().zip(0_u32..) {
-                    let first = (high * 64 + index * 8 + low) * 64;
-                    // Bits beyond the capacity are somebody's damage.
-                    let known = match self.capacity.saturating_sub(first) {
-                        64.. => u64::MAX,
-                        few => (1 << few) - 1,
-                    };
-                    let found = look(word) & known;
-                    if found != 0 && summary >> (index * 8 + low) & 1 == 1 {
-                        work(first, found);
-                    }
+            let look = |word: &AtomicU64| word.load(Ordering::Relaxed);
+            let (lines, rest) = words.as_chunks::<8>();
+            for (line, low) in lines.iter().zip((0_u32..).step_by(8)) {
+                let summary = summary >> low & 0xff;
+                if summary != 0 && line.iter().fold(0, |any, word| any | look(word)) != 0 {
+                    self.for_each_of_line(line, high * 64 + low, summary, &mut work);
                 }
             }
+            let low = lines.len() as u32 * 8;
+            if !rest.is_empty() {
+                self.for_each_of_line(rest, high * 64 + low, summary >> low, &mut work);
+            }
+        }
+    }
+
+    /// The same for up to eight words, of which the first has this index, and this bit of the summary.
+    #[inline(always)]
+    fn for_each_of_line(
+        self,
+        line: &[AtomicU64],
+        first_word: u32,
+        mut summary: u64,
+        work: &mut impl FnMut(u32, u64),
+    ) {
+        for (word, index) in line.iter().zip(first_word..) {
+            // Relaxed: a hint.
+            let found = word.load(Ordering::Relaxed);
+            if found != 0 && summary & 1 == 1 {
+                let first = index * 64;
+                // Bits beyond the capacity are somebody's damage.
+                let known = match self.capacity.saturating_sub(first) {
+                    64.. => u64::MAX,
+                    few => (1 << few) - 1,
+                };
+                if found & known != 0 {
+                    work(first, found & known);
+                }
+            }
+            summary >>= 1;
         }
     }
 
@@ -167,6 +186,23 @@ mod tests {
                 .iter_clear()
                 .all(|slot| slot < 130 && ![0, 64, 129].contains(&slot))
         );
+    }
+
+    #[test]
+    fn whole_lines_and_the_words_behind_them_are_met_where_the_summary_says_so() {
+        let summary = <[AtomicU64; 2]>::zeroed();
+        let words = <[AtomicU64; 75]>::zeroed();
+        let occupancy = Occupancy::new(&summary, &words, 75 * 64);
+        let slots = [0, 7 * 64, 8 * 64 + 63, 63 * 64, 71 * 64, 74 * 64 + 5];
+        for slot in slots {
+            occupancy.set(slot);
+        }
+        // Set without its summary bit: a claimer that has come so far only.
+        words[9].store(1, Ordering::Relaxed);
+        let mut met = Vec::new();
+        occupancy.for_each_word(|first, bits| met.push(first + bits.trailing_zeros()));
+        assert_eq!(met, slots);
+        assert!(occupancy.iter().eq(slots));
     }
 
     #[test]

@@ -59,17 +59,18 @@ impl HeartbeatTable {
     /// As [`register`](Self::register).
     pub fn register_as(&self, pid: u32, profile: Profile) -> Result<Handle> {
         self.writable()?;
-        let wanted = std::process::id();
         if pid == 0 {
             return Err(HeartbeatError::ZeroPid);
         }
-        if pid != wanted {
+        // Remembered: asking for the id alone would be a system call.
+        let me = identity::current()?;
+        if pid != me.pid {
+            let wanted = me.pid;
             return Err(HeartbeatError::ForeignPid { found: pid, wanted });
         }
         if self.epoch().is_superseded() {
             return Err(self.replaced());
         }
-        let me = identity::current()?;
         let mut local = self.local()?;
         if local.held.len() >= ARMED_MAX {
             return Err(HeartbeatError::TooManyRegistrations {

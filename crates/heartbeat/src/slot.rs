@@ -33,7 +33,7 @@ use crate::snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotR
 use crate::unit::{Unit, UnitSet};
 
 /// How many work words a slot has. Models make do with a first one and another one.
-const WORK_WORDS: usize = if cfg!(bumpless_loom) { 2 } else { 4 };
+pub const WORK_WORDS: usize = if cfg!(bumpless_loom) { 2 } else { 4 };
 
 bumpless_substrate::shared_struct! {
     /// The owner's line; layout and writers in the [module's text](self).
@@ -297,6 +297,13 @@ impl Slot {
         Some(self.work[0].peek()).filter(|work| work.generation() == generation)
     }
 
+    /// The work words, with no ordering.
+    #[must_use]
+    #[inline]
+    pub fn peek_work(&self) -> [Work; WORK_WORDS] {
+        core::array::from_fn(|index| self.work[index].peek())
+    }
+
     /// What the kernel says of the owner. One load, with no ordering: who acts on `Died` looks at the
     /// claim again behind an acquire fence.
     #[must_use]
@@ -306,11 +313,12 @@ impl Slot {
         Certificate::of(self.keeper.load(Ordering::Relaxed))
     }
 
-    /// Whether the kernel will mark the slot when the owner ends, and has not yet.
+    /// Whether the kernel will mark the slot when the owner ends, and has not yet. One comparison.
     #[must_use]
     #[inline]
     pub fn is_certified(&self) -> bool {
-        self.certificate() == Certificate::Armed
+        // Relaxed: a filter.
+        Certificate::names_a_thread(self.keeper.load(Ordering::Relaxed))
     }
 
     /// The robust-futex word, to sleep on until the owner dies.

@@ -72,6 +72,15 @@ impl Certificate {
             _ => Self::Armed,
         }
     }
+
+    /// Whether the word is a thread's id, with or without waiters: armed. Damage that [`of`](Self::of) calls
+    /// armed is none.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn names_a_thread(word: u32) -> bool {
+        // Without the top bit, which says that somebody waits: 0, NO_KEEPER and all above fall out.
+        (word << 1).wrapping_sub(2) < (NO_KEEPER - 1) << 1
+    }
 }
 
 /// A consistent look at one owner's slot.
@@ -112,6 +121,26 @@ pub enum Observed {
 #[cfg(all(test, not(bumpless_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_arms_is_told_from_everything_else_by_one_comparison() {
+        for word in [1, 2, 4711, NO_KEEPER - 1] {
+            for waiters in [0, 1 << 31] {
+                assert!(Certificate::names_a_thread(word | waiters), "{word:#x}");
+                assert_eq!(Certificate::of(word | waiters), Certificate::Armed);
+            }
+        }
+        for word in [
+            0,
+            NO_KEEPER,
+            OWNER_DIED,
+            OWNER_DIED | 1,
+            0xc000_0001,
+            1 << 31,
+        ] {
+            assert!(!Certificate::names_a_thread(word), "{word:#x}");
+        }
+    }
 
     #[test]
     fn every_role_survives_its_number() {
