@@ -66,6 +66,9 @@ pub struct Plot {
 pub struct Planted {
     path: PathBuf,
     original: String,
+    /// Where cargo keeps what it knows of the tree's models, and how that of the file's package begins.
+    prints: PathBuf,
+    package: Option<String>,
 }
 
 /// A compiled test binary.
@@ -143,7 +146,12 @@ impl Plot {
         let path = self.source(file);
         let original = fs::read_to_string(&path).with_context(|| file.to_owned())?;
         let mistaken = original.replacen(find, replace, 1);
-        let planted = Planted { path, original };
+        let planted = Planted {
+            path,
+            original,
+            prints: self.models.join("model/.fingerprint"),
+            package: package_of(file),
+        };
         fs::write(&planted.path, mistaken).with_context(|| file.to_owned())?;
         Ok(planted)
     }
@@ -198,8 +206,33 @@ impl Plot {
     }
 }
 
+/// The beginning of what cargo keeps of the package in which a file lies.
+fn package_of(file: &str) -> Option<String> {
+    let (folder, _) = file.strip_prefix("crates/")?.split_once('/')?;
+    Some(format!("bumpless-{folder}-"))
+}
+
+/// Has cargo build the package again: the tree's own files are older than what was built with a mistake in
+/// it, under the same name, so that the tree's models would be taken for built.
+fn forget(prints: &Path, package: &str) -> std::io::Result<()> {
+    for entry in fs::read_dir(prints)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(package) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 impl Drop for Planted {
     fn drop(&mut self) {
+        if let Some(package) = &self.package
+            && let Err(error) = forget(&self.prints, package)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            eprintln!("{}: {error}", self.prints.display());
+        }
         if let Err(error) = fs::write(&self.path, &self.original) {
             // The next run makes the copy equal to the tree before it builds anything.
             eprintln!("{}: not put right: {error}", self.path.display());
@@ -247,4 +280,28 @@ struct Artifact {
 #[derive(Deserialize)]
 struct Profile {
     test: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_built_with_a_mistake_in_it_is_forgotten_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names = [
+            "bumpless-a-0f",
+            "bumpless-a-1f",
+            "bumpless-ab-2f",
+            "loom-3f",
+        ];
+        for name in names {
+            fs::create_dir(folder.path().join(name)).expect("room");
+        }
+        let package = package_of("crates/a/src/lib.rs").expect("a package's file");
+        forget(folder.path(), &package).expect("forgotten");
+        let is_left = names.map(|name| folder.path().join(name).exists());
+        assert_eq!(is_left, [false, false, true, true]);
+        assert_eq!(package_of("xtask/src/main.rs"), None);
+    }
 }
