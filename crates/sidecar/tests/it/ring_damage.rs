@@ -109,3 +109,61 @@ proptest! {
         prop_assert_eq!(reader.header().capacity, CAPACITY);
     }
 }
+
+/// A ring that has been in use for so long.
+fn age(path: &Path, position: u64) {
+    let file = std::fs::File::options()
+        .write(true)
+        .open(path)
+        .expect("a file");
+    let set = |at: usize, word: u64| {
+        file.write_all_at(&word.to_ne_bytes(), PREAMBLE_LEN + at as u64)
+            .expect("written");
+    };
+    set(TAIL, position << 1);
+    set(HEAD, position & u64::from(u32::MAX));
+}
+
+#[test]
+fn where_halves_of_positions_begin_again_nothing_is_lost_or_twice_at_any_capacity() {
+    for (capacity, start) in [1, 4].into_iter().flat_map(|capacity| {
+        [u64::from(u32::MAX) - 2, (7 << 32) - 1, (1 << 62) - 3].map(|start| (capacity, start))
+    }) {
+        let scene = Scene::new();
+        let path = scene.path("ring");
+        let ring = ObservationRing::create_in_region(&path, capacity, Access::Private);
+        let ring = ring.expect("a ring");
+        age(&path, start);
+        let mut seen = Vec::new();
+        for value in 0..8 {
+            assert!(ring.push(Observation {
+                value,
+                ..Observation::default()
+            }));
+            // Full with one, or drained by twos.
+            if capacity == 1 || value % 2 == 1 {
+                ring.drain(0, &mut |found| seen.push(found.value));
+                assert!(ring.fall_asleep());
+            }
+        }
+        assert!(
+            seen.iter().copied().eq(0..8),
+            "{capacity} {start}: {seen:?}"
+        );
+        let counts = ring.counts();
+        assert_eq!((counts.pushed, counts.pending), (start + 8, 0));
+        assert_eq!((counts.delivered(), counts.dropped), (start + 8, 0));
+
+        let path = scene.path("events");
+        let black_box = BlackBox::create(&path, capacity, Access::Private).expect("a black box");
+        age(&path, start);
+        (0..8).for_each(|number| black_box.record(Event::new(EventKind::Died, number)));
+        let history = BlackBoxReader::open_read_only(&path)
+            .expect("there")
+            .read_all();
+        let times = history.events.iter().map(|found| found.event.time_ns);
+        let left = u64::from(capacity);
+        assert!(times.eq(8 - left..8), "{capacity} {start}: {history:?}");
+        assert_eq!((history.overtaken, history.skipped), (start + 8 - left, 0));
+    }
+}
