@@ -4,6 +4,12 @@
 //! `bumpless bench`, figures of this machine, and what an operator looks with: `list`, `rm`, `status`,
 //! `top`, `events`, `export`, `doctor`.
 #![forbid(unsafe_code)]
+// They panic when nobody can read: `out` has what does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+// First: the others use its macro.
+#[macro_use]
+mod out;
 
 mod backoff;
 mod bench;
@@ -14,7 +20,6 @@ mod kept;
 mod lead;
 mod list;
 mod look;
-mod out;
 mod pool;
 mod run;
 mod shell;

@@ -1,14 +1,69 @@
-//! Standard output, whose reader may have gone.
+//! Standard output and error, whose readers may have gone.
+//!
+//! Contract: nothing here panics, whatever becomes of the two. That nobody reads any more is no error; that
+//! something could not be written, as to a full disk, is one. Messages change nothing on a terminal but its
+//! text.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
-/// Writes to standard output. Whoever reads it may have had enough: that is no error.
-pub fn out(text: &str) {
-    try_out(text);
+/// A message on standard error. That nobody can read it is no reason to end.
+macro_rules! tell {
+    ($($words:tt)*) => {
+        $crate::out::message(&format!($($words)*))
+    };
 }
 
-/// As [`out`]; whether somebody may still be reading.
-pub fn try_out(text: &str) -> bool {
+/// Writes to standard output; whether all was written, or nobody wants it. If not, why is told, in the name
+/// of the command.
+#[must_use]
+pub fn out(command: &str, text: &str) -> bool {
+    let written = print(text);
+    if let Err(error) = &written {
+        tell!("bumpless {command}: cannot write to standard output: {error}");
+    }
+    written.is_ok()
+}
+
+/// Writes to standard output, unless nobody reads it any more.
+///
+/// # Errors
+/// What the system said.
+pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).is_ok() && stdout.flush().is_ok()
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// What [`tell!`] does. Names in messages are chosen by others, and may hold what a terminal obeys.
+pub fn message(text: &str) {
+    let mut line: String = text.split('\n').map(plain).collect::<Vec<_>>().join("\n");
+    line.push('\n');
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// On one line, and without anything that a terminal would obey: control characters are escaped.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            plain.extend(letter.escape_default());
+        } else {
+            plain.push(letter);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped_and_the_rest_is_as_it_was() {
+        assert_eq!(plain("größe ▲ \\ \"x\""), "größe ▲ \\ \"x\"");
+        assert_eq!(plain("a\nb\u{1b}[31m\u{9b}"), "a\\nb\\u{1b}[31m\\u{9b}");
+    }
 }

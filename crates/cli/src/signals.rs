@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// The exit code after a signal.
 pub const INTERRUPTED: u8 = 130;
@@ -30,6 +30,19 @@ impl Signals {
                 i32::from(INTERRUPTED),
                 Arc::clone(&asked),
             )?;
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
+        }
+        Ok(Self(asked))
+    }
+
+    /// As [`Signals::install`], but only asks, however often, also for SIGHUP and SIGQUIT: for who has
+    /// something to put right before the end, and comes to it soon.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn install_to_ask() -> io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self(asked))

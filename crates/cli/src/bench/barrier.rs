@@ -26,6 +26,7 @@ use bumpless_substrate::sync::{AtomicU32, Ordering};
 use super::args::{BarrierArguments, PeerArguments};
 use super::error::BenchError;
 use super::figures::{BarrierFigures, load};
+use super::show;
 use crate::signals::Signals;
 
 /// The file of the bare word.
@@ -72,9 +73,9 @@ pub fn run(arguments: &BarrierArguments) -> Result<(), BenchError> {
     })?;
     let figures = BarrierFigures::new(rounds, &futex_ns, &barrier_ns);
     if arguments.json {
-        println!("{}", serde_json::to_string(&figures)?);
+        show(&format!("{}\n", serde_json::to_string(&figures)?))?;
     } else {
-        print!("{}", figures.table(&load()));
+        show(&figures.table(&load()))?;
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ use super::detector::{
 };
 use super::error::BenchError;
 use super::figures::{DeathFigures, DetectorFigures, Spread, load};
+use super::show;
 use crate::signals::Signals;
 
 /// How long a hand-back is awaited.
@@ -95,9 +96,9 @@ pub fn run(arguments: &DeathArguments) -> Result<(), BenchError> {
         beats,
     };
     if arguments.json {
-        println!("{}", serde_json::to_string(&figures)?);
+        show(&format!("{}\n", serde_json::to_string(&figures)?))?;
     } else {
-        print!("{}", figures.table(&load()));
+        show(&figures.table(&load()))?;
     }
     Ok(())
 }

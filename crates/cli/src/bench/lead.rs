@@ -30,6 +30,7 @@ use serde::Serialize;
 use super::children::BenchWorker;
 use super::error::BenchError;
 use super::figures::{Spread, load};
+use super::show;
 use crate::signals::Signals;
 
 /// Claims, and bare operations, in a block.
@@ -118,9 +119,9 @@ pub fn run(arguments: &LeadArguments) -> Result<(), BenchError> {
         takeover_us: Spread::of_ns(takeovers_ns),
     };
     if arguments.json {
-        println!("{}", serde_json::to_string(&figures)?);
+        show(&format!("{}\n", serde_json::to_string(&figures)?))?;
     } else {
-        print!("{}", figures.table(&load()));
+        show(&figures.table(&load()))?;
     }
     Ok(())
 }
@@ -226,7 +227,7 @@ pub fn play_leader(arguments: &LeaderArguments) -> Result<(), BenchError> {
     let me = table.register(std::process::id())?;
     let election = SharedLeaderElection::open(&table, NAME)?;
     mine(&election, me)?;
-    println!("ready {} {}", me.slot(), me.generation());
+    show(&format!("ready {} {}\n", me.slot(), me.generation()))?;
     loop {
         election.beat_as_leader(me)?;
         thread::sleep(Duration::from_millis(10));

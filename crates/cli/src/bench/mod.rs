@@ -22,6 +22,7 @@ use clap::{Args, Subcommand};
 use args::{BarrierArguments, DeathArguments, PeerArguments, RoleArguments};
 use error::BenchError;
 
+use crate::out::print;
 use crate::signals::INTERRUPTED;
 
 /// Measures this machine with real processes.
@@ -62,8 +63,13 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(BenchError::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            eprintln!("bumpless bench: {error}");
+            tell!("bumpless bench: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Figures, or a word for who started this process.
+fn show(text: &str) -> Result<(), BenchError> {
+    print(text).map_err(BenchError::file("write to", "standard output"))
 }

@@ -20,6 +20,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::error::BenchError;
+use super::show;
 use super::tick::{self, Side};
 
 /// Beats in one block: less than a ring holds.
@@ -115,9 +116,9 @@ pub fn run(arguments: &ObserveArguments) -> Result<(), BenchError> {
         storm: storm(&table, arguments.beats)?,
     };
     if arguments.json {
-        println!("{}", serde_json::to_string(&figures)?);
+        show(&format!("{}\n", serde_json::to_string(&figures)?))?;
     } else {
-        print!("{}", figures.table());
+        show(&figures.table())?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use bumpless_substrate::sync::Ordering;
 
 use super::args::RoleArguments;
 use super::error::BenchError;
+use super::show;
 
 /// A thread id that no thread has: they end at 2^22.
 const NOBODY: u32 = 0x3fff_fffe;
@@ -37,7 +38,11 @@ pub fn play(arguments: &RoleArguments) -> Result<(), BenchError> {
     let handle = worker.handle();
     worker.beat()?;
     table.set_grace(handle, arguments.grace)?;
-    println!("ready {} {}", handle.slot(), handle.generation());
+    show(&format!(
+        "ready {} {}\n",
+        handle.slot(),
+        handle.generation()
+    ))?;
     loop {
         // If it was fenced, because the machine is busy, its parent knows.
         let _ = worker.beat();

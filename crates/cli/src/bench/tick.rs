@@ -18,6 +18,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::error::BenchError;
+use super::show;
 
 const PERIOD_NS: u64 = 1_000_000;
 /// Cycles until the pair is a primary and a qualified standby.
@@ -157,13 +158,13 @@ pub fn run(arguments: &TickArguments) -> Result<(), BenchError> {
         floor_ns: median(&mut floor_ns),
     };
     if arguments.json {
-        println!("{}", serde_json::json!(figures));
+        show(&format!("{}\n", serde_json::json!(figures)))?;
     } else {
-        println!(
+        show(&format!(
             "one tick, state of 64 bytes, median of {blocks} blocks of {BLOCK} cycles, in ns\n\n  \
-             primary  {:>8.1}\n  standby  {:>8.1}\n  floor    {:>8.1}",
+             primary  {:>8.1}\n  standby  {:>8.1}\n  floor    {:>8.1}\n",
             figures.primary_ns, figures.standby_ns, figures.floor_ns
-        );
+        ))?;
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::out::plain;
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,7 +80,7 @@ impl Finding {
             Level::Warning => "WARNING",
             Level::Error => "ERROR  ",
         };
-        let (check, found, meaning) = (&self.check, &self.found, self.meaning);
+        let (check, found, meaning) = (plain(&self.check), plain(&self.found), self.meaning);
         let mut text = format!("{word}  {check}: {found}\n");
         if self.level != Level::Fine || !self.advice.is_empty() {
             text += &format!("         {meaning}\n");

@@ -40,10 +40,13 @@ pub fn run(arguments: &DoctorArguments) -> ExitCode {
     for path in &arguments.tables {
         findings.extend(table::check(path));
     }
-    if arguments.json {
-        out(&format!("{}\n", serde_json::json!(findings)));
+    let text = if arguments.json {
+        format!("{}\n", serde_json::json!(findings))
     } else {
-        out(&findings.iter().map(Finding::text).collect::<String>());
+        findings.iter().map(Finding::text).collect()
+    };
+    if !out("doctor", &text) {
+        return ExitCode::from(2);
     }
     let worst = findings.iter().map(|finding| finding.level).max();
     ExitCode::from(match worst {

@@ -6,11 +6,11 @@ use bumpless_substrate::region::Region;
 
 use super::finding::Finding;
 use super::host::file_system;
-use crate::look::{SlotView, TableView};
+use crate::look::{SlotView, TableView, path_text};
 
 /// All checks of a table.
 pub fn check(path: &Path) -> Vec<Finding> {
-    let name = path.display();
+    let name = path_text(path);
     let check = |what: &str| format!("{name}: {what}");
     let found = match Region::inspect(path) {
         Ok(found) => found,
@@ -79,7 +79,7 @@ fn lock_file(check: &str, path: &Path) -> Finding {
     lock.push(".lock");
     let lock = PathBuf::from(lock);
     if lock.exists() {
-        return Finding::fine(check, format!("{}", lock.display()), "");
+        return Finding::fine(check, path_text(&lock), "");
     }
     Finding::error(
         check,

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use bumpless_sidecar::black_box::{Recorded, SUFFIX};
 use bumpless_sidecar::event::FieldValue;
-use bumpless_sidecar::ring::PATIENCE_NS;
 use bumpless_sidecar::{BlackBoxReader, SidecarError};
-use bumpless_substrate::clock::monotonic_ns;
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Map, Value, json};
 
-use crate::look::{Found, Kind};
-use crate::out::{out, try_out};
+use crate::look::{Follower, Kind, path_line};
+use crate::out::out;
 use crate::signals::Signals;
 
 /// How often a followed black box is looked at: whoever only looks cannot ask to be woken.
@@ -31,13 +30,14 @@ Examples:
   bumpless events --follow --json crash.events | jq 'select(.event == \"died\")'
 
 Each line is one event: seconds of the machine's monotonic clock, what happened, and to whom. It works
-as well when everybody who recorded is dead. Exit status: 0; 1 when there is no such black box.")]
+as well when everybody who recorded is dead. Exit status: 0; 1 when there is no such black box,
+or nothing can be written.")]
 pub struct EventsArguments {
     /// A black box, or the table beside which one lies
     #[arg(value_name = "RING")]
     pub ring: PathBuf,
 
-    /// Go on with what is recorded from now on, until SIGINT
+    /// Go on with what is recorded from now on, also in a black box that takes its place, until SIGINT
     #[arg(long)]
     pub follow: bool,
 
@@ -49,9 +49,9 @@ pub struct EventsArguments {
 /// The subcommand.
 pub fn run(arguments: &EventsArguments) -> ExitCode {
     match print(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(is_written) => ExitCode::from(u8::from(!is_written)),
         Err(error) => {
-            eprintln!(
+            tell!(
                 "bumpless events: {error}; a black box is a file *{SUFFIX}: `bumpless list` shows them"
             );
             ExitCode::FAILURE
@@ -61,8 +61,8 @@ pub fn run(arguments: &EventsArguments) -> ExitCode {
 
 /// Where the black box of a path lies: there, or beside the table that is there.
 pub fn black_box_of(path: &Path) -> PathBuf {
-    match Found::at(path) {
-        Ok(found) if found.kind == Kind::Table => {
+    match Kind::at(path) {
+        Ok(Kind::Table) => {
             let mut beside = path.as_os_str().to_owned();
             beside.push(SUFFIX);
             beside.into()
@@ -71,13 +71,8 @@ pub fn black_box_of(path: &Path) -> PathBuf {
     }
 }
 
-fn print(arguments: &EventsArguments) -> Result<(), SidecarError> {
-    let reader = BlackBoxReader::open_read_only(black_box_of(&arguments.ring))?;
-    if !reader.header().is_of_this_boot {
-        eprintln!(
-            "bumpless events: from before the machine's last start: times are of its clock then"
-        );
-    }
+fn print(arguments: &EventsArguments) -> Result<bool, SidecarError> {
+    let path = black_box_of(&arguments.ring);
     let line = |recorded: &Recorded| {
         if arguments.json {
             format!("{}\n", as_json(recorded))
@@ -86,34 +81,61 @@ fn print(arguments: &EventsArguments) -> Result<(), SidecarError> {
         }
     };
     if !arguments.follow {
+        let reader = BlackBoxReader::open_read_only(&path)?;
+        tell_of_boot(reader.header().is_of_this_boot);
         let history = reader.read_all();
-        out(&history.events.iter().map(line).collect::<String>());
+        let is_written = out(
+            "events",
+            &history.events.iter().map(line).collect::<String>(),
+        );
         tell_missing(history.overtaken, history.skipped);
-        return Ok(());
+        return Ok(is_written);
     }
+    let mut follower = Follower::open(&path)?;
+    tell_of_boot(follower.is_of_this_boot());
     // Without handlers it still ends with the signal.
     let signals = Signals::install().ok();
-    let mut cursor = reader.from_the_start();
-    while !signals.as_ref().is_some_and(Signals::asked) {
+    let mut is_written = true;
+    while is_written && !signals.as_ref().is_some_and(Signals::asked) && is_read() {
         let mut lines = String::new();
-        while let Some(recorded) = reader.next(&mut cursor, monotonic_ns(), PATIENCE_NS) {
-            lines += &line(&recorded);
-        }
-        if !try_out(&lines) {
-            break;
+        let is_another = follower.read(|recorded| lines += &line(recorded));
+        is_written = out("events", &lines);
+        if is_another? {
+            tell!(
+                "bumpless events: another black box has taken its place: {}",
+                path_line(&path)
+            );
         }
         std::thread::sleep(LOOK_INTERVAL);
     }
-    tell_missing(cursor.overtaken, cursor.skipped);
-    Ok(())
+    tell_missing(follower.overtaken(), follower.skipped());
+    Ok(is_written)
+}
+
+/// Whether standard output may still have a reader. Who writes nothing is not told of its end.
+fn is_read() -> bool {
+    let stdout = std::io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec::default();
+    let told = poll(&mut ends, Some(&at_once)).unwrap_or(0);
+    told == 0
+        || !ends[0]
+            .revents()
+            .intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+fn tell_of_boot(is_of_this_boot: bool) {
+    if !is_of_this_boot {
+        tell!("bumpless events: from before the machine's last start: times are of its clock then");
+    }
 }
 
 fn tell_missing(overtaken: u64, skipped: u64) {
     if overtaken > 0 {
-        eprintln!("bumpless events: {overtaken} older events are gone: later ones lie over them");
+        tell!("bumpless events: {overtaken} older events are gone: later ones lie over them");
     }
     if skipped > 0 {
-        eprintln!("bumpless events: {skipped} events were never finished by their recorders");
+        tell!("bumpless events: {skipped} events were never finished by their recorders");
     }
 }
 

@@ -6,22 +6,30 @@
 //! Contract: looks, and changes nothing. Every answer is computed when it is asked for; between two nothing
 //! is done. Only counts of events are kept, since a black box forgets.
 
+mod http;
 mod scrape;
 mod text;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::signals::{INTERRUPTED, Signals};
+use http::{Answer, Limits};
 use scrape::Exporter;
 
 /// How soon a signal ends it.
 const POLL: Duration = Duration::from_millis(100);
+
+/// A scrape of thousands of tables fits.
+const LIMITS: Limits = Limits {
+    threads: 32,
+    time: Duration::from_secs(5),
+};
 
 /// The text format that every version of Prometheus reads.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -52,7 +60,7 @@ pub fn run(arguments: &ExportArguments) -> ExitCode {
         Ok(()) => ExitCode::from(INTERRUPTED),
         Err(error) => {
             let listen = arguments.listen;
-            eprintln!(
+            tell!(
                 "bumpless export: cannot listen at {listen}: {error}; name another address with --listen"
             );
             ExitCode::FAILURE
@@ -60,30 +68,30 @@ pub fn run(arguments: &ExportArguments) -> ExitCode {
     }
 }
 
-fn serve(arguments: &ExportArguments) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+fn serve(arguments: &ExportArguments) -> std::io::Result<()> {
     let signals = Signals::install()?;
-    let server = Server::http(arguments.listen)?;
-    eprintln!("listening on http://{}/metrics", server.server_addr());
-    let mut exporter = Exporter::new(arguments.paths.clone());
+    let listener = TcpListener::bind(arguments.listen)?;
+    let address = listener.local_addr()?;
+    let exporter = Mutex::new(Exporter::new(arguments.paths.clone()));
+    http::serve(listener, CONTENT_TYPE, LIMITS, move |method, path| {
+        answer(&exporter, method, path)
+    });
+    tell!("listening on http://{address}/metrics");
     while !signals.asked() {
-        if let Some(request) = server.recv_timeout(POLL)? {
-            answer(&mut exporter, request);
-        }
+        std::thread::sleep(POLL);
     }
     Ok(())
 }
 
-fn answer(exporter: &mut Exporter, request: Request) {
-    let path = request.url().split('?').next().unwrap_or_default();
-    let (status, body) = match (request.method(), path) {
-        (Method::Get | Method::Head, "/metrics") => (200, exporter.scrape()),
-        (Method::Get | Method::Head, _) => (404, "found nothing here: /metrics\n".to_owned()),
-        _ => (405, "GET /metrics\n".to_owned()),
+fn answer(exporter: &Mutex<Exporter>, method: &str, path: &str) -> Answer {
+    let (status, body) = match (method, path) {
+        ("GET" | "HEAD", "/metrics") => {
+            // Counts are whole whoever panicked.
+            let mut exporter = exporter.lock().unwrap_or_else(PoisonError::into_inner);
+            ("200 OK", exporter.scrape())
+        }
+        ("GET" | "HEAD", _) => ("404 Not Found", "found nothing here: /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),
     };
-    let mut response = Response::from_string(body).with_status_code(status);
-    if let Ok(header) = Header::from_bytes("Content-Type", CONTENT_TYPE) {
-        response.add_header(header);
-    }
-    // Whoever asked has gone.
-    let _ = request.respond(response);
+    Answer { status, body }
 }

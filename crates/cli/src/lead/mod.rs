@@ -45,7 +45,7 @@ fn told(ended: Result<u8, LeadError>) -> ExitCode {
     match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("bumpless lead: {error}");
+            tell!("bumpless lead: {error}");
             ExitCode::from(error.exit_code())
         }
     }

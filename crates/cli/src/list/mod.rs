@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use bumpless_substrate::region::{Region, default_folder};
 use clap::Args;
 
-use crate::look::{Found, LookError, look_in};
-use crate::out::out;
+use crate::look::{Found, LookError, look_in, path_line};
+use crate::out::{out, plain};
 
 /// List the tables, elections, barriers, tags and rings of a folder.
 #[derive(Debug, Clone, Args)]
@@ -56,12 +56,13 @@ pub struct RmArguments {
 pub fn list(arguments: &ListArguments) -> ExitCode {
     let looked = folder_or_default(arguments.folder.as_deref()).and_then(|dir| look_in(&dir));
     let (found, failed) = looked.unwrap_or_else(|error| (Vec::new(), vec![error]));
-    if arguments.json {
-        out(&format!("{}\n", serde_json::json!(found)));
+    let text = if arguments.json {
+        format!("{}\n", serde_json::json!(found))
     } else {
-        out(&as_text(&found));
-    }
-    told("list", &failed)
+        as_text(&found)
+    };
+    let is_written = out("list", &text);
+    told("list", &failed, is_written)
 }
 
 /// The subcommand `rm`.
@@ -77,20 +78,21 @@ pub fn rm(arguments: &RmArguments) -> ExitCode {
             Err(error) => failed.push(error),
         }
     }
+    let mut is_written = true;
     for path in paths {
         match Region::remove_unused(&path) {
-            Ok(()) => out(&format!("deleted {}\n", path.display())),
+            Ok(()) => is_written &= out("rm", &format!("deleted {}\n", path_line(&path))),
             Err(error) => failed.push(error.into()),
         }
     }
-    told("rm", &failed)
+    told("rm", &failed, is_written)
 }
 
-fn told(command: &str, failed: &[LookError]) -> ExitCode {
+fn told(command: &str, failed: &[LookError], is_written: bool) -> ExitCode {
     for error in failed {
-        eprintln!("bumpless {command}: {error}");
+        tell!("bumpless {command}: {error}");
     }
-    ExitCode::from(u8::from(!failed.is_empty()))
+    ExitCode::from(u8::from(!failed.is_empty() || !is_written))
 }
 
 fn folder_or_default(folder: Option<&Path>) -> Result<PathBuf, LookError> {
@@ -107,7 +109,7 @@ fn as_text(found: &[Found]) -> String {
     let mut text = "KIND     OWNER      MODE       BYTES LIVE USE     PATH\n".to_owned();
     for region in found {
         let owner = match &region.owner {
-            Some(name) => name.clone(),
+            Some(name) => plain(name),
             None => region.owner_uid.to_string(),
         };
         let live = region.live_processes;
@@ -122,7 +124,7 @@ fn as_text(found: &[Found]) -> String {
             region.kind.word(),
             region.mode,
             region.bytes,
-            region.path.display()
+            path_line(&region.path)
         );
     }
     text

@@ -2,6 +2,7 @@
 //!
 //! Contract: what is no region is passed over; a region that cannot be read is told with its error.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,14 @@ impl Kind {
         }
     }
 
+    /// What lies at a path.
+    ///
+    /// # Errors
+    /// [`LookError::Region`].
+    pub fn at(path: &Path) -> Result<Self, LookError> {
+        Ok(Self::of(Region::inspect(path)?.kind))
+    }
+
     /// One word.
     pub fn word(self) -> &'static str {
         match self {
@@ -72,6 +81,7 @@ impl Kind {
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// Where.
+    #[serde(serialize_with = "super::path_text::serialize")]
     pub path: PathBuf,
     /// What it is.
     pub kind: Kind,
@@ -149,6 +159,25 @@ impl Found {
 /// # Errors
 /// [`LookError::Folder`].
 pub fn look_in(folder: &Path) -> Result<(Vec<Found>, Vec<LookError>), LookError> {
+    all_in(folder, Found::at)
+}
+
+/// Regions by their paths.
+pub type Kinds = BTreeMap<PathBuf, Kind>;
+
+/// Where the regions of a folder are, and what they are; and those that could not be read.
+///
+/// # Errors
+/// [`LookError::Folder`].
+pub fn kinds_in(folder: &Path) -> Result<(Kinds, Vec<LookError>), LookError> {
+    let (found, failed) = all_in(folder, |path| Ok((path.to_owned(), Kind::at(path)?)))?;
+    Ok((found.into_iter().collect(), failed))
+}
+
+fn all_in<T>(
+    folder: &Path,
+    look: impl Fn(&Path) -> Result<T, LookError>,
+) -> Result<(Vec<T>, Vec<LookError>), LookError> {
     let unreadable = |error| LookError::Folder {
         path: folder.to_owned(),
         error,
@@ -160,7 +189,7 @@ pub fn look_in(folder: &Path) -> Result<(Vec<Found>, Vec<LookError>), LookError>
     paths.sort();
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     for path in paths {
-        match Found::at(&path) {
+        match look(&path) {
             Ok(region) => found.push(region),
             // No region, or gone since.
             Err(LookError::Region(

@@ -12,7 +12,9 @@
 
 mod beside;
 mod error;
+mod follow;
 mod found;
+mod path_text;
 mod slot;
 mod span;
 mod table;
@@ -20,8 +22,12 @@ mod tag;
 
 pub use beside::{BarrierView, ElectionView};
 pub use error::LookError;
-pub use found::{Found, Kind, look_in};
+pub use follow::Follower;
+pub use found::{Found, Kind, Kinds, kinds_in, look_in};
+pub use path_text::{path_line, path_text};
 pub use slot::{SlotView, VerdictWord};
 pub use span::span;
 pub use table::{TableView, WatchdogView};
+#[cfg(test)]
+pub use tag::sample_status;
 pub use tag::{PartnerView, TagView};

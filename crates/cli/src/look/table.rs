@@ -16,6 +16,7 @@ use super::slot::{SlotView, VerdictWord};
 #[derive(Debug, Clone, Serialize)]
 pub struct TableView {
     /// Where.
+    #[serde(serialize_with = "super::path_text::serialize")]
     pub path: PathBuf,
     /// Names it among all that ever had its path; part of every unit's name.
     pub creation_id: String,

@@ -37,6 +37,7 @@ const ALARMS: [Alarm; 17] = [
 #[derive(Debug, Clone, Serialize)]
 pub struct TagView {
     /// The tag's path.
+    #[serde(serialize_with = "super::path_text::serialize")]
     pub path: PathBuf,
     /// Which node.
     pub node: u8,
@@ -197,11 +198,33 @@ fn names(alarms: AlarmSet) -> Vec<String> {
     all.map(|alarm| format!("{alarm:?}")).collect()
 }
 
+/// Of a node that is not as it should be.
 #[cfg(test)]
-mod tests {
+pub fn sample_status() -> bumpless_standby::node::Status {
     use bumpless_standby::NodeId;
     use bumpless_standby::event::Reason;
     use bumpless_standby::node::{Counts, Status};
+
+    Status {
+        node: NodeId(1),
+        incarnation: 7,
+        state: State::Disqualified(Reason::ProgramMismatch),
+        epoch: Epoch::new(3, NodeId(0)),
+        cycle: Some(100),
+        redundancy: Redundancy::Lost,
+        partner: None,
+        checkpoint_len: [8, 4, 9],
+        paths: Vec::new(),
+        active_alarms: AlarmSet::default(),
+        latched_alarms: AlarmSet::default(),
+        service_level: 200,
+        redundancy_support: 3,
+        counts: Counts::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use bumpless_standby::tag::TagWriter;
     use bumpless_substrate::region::Access;
 
@@ -214,23 +237,7 @@ mod tests {
         let mut writer = TagWriter::create(&path, Access::Private).unwrap();
         let empty = TagView::at(&path).unwrap_err();
         assert!(matches!(empty, LookError::EmptyTag { .. }), "{empty}");
-        let status = Status {
-            node: NodeId(1),
-            incarnation: 7,
-            state: State::Disqualified(Reason::ProgramMismatch),
-            epoch: Epoch::new(3, NodeId(0)),
-            cycle: Some(100),
-            redundancy: Redundancy::Lost,
-            partner: None,
-            checkpoint_len: [8, 4, 9],
-            paths: Vec::new(),
-            active_alarms: AlarmSet::default(),
-            latched_alarms: AlarmSet::default(),
-            service_level: 200,
-            redundancy_support: 3,
-            counts: Counts::default(),
-        };
-        writer.write(&status, None, monotonic_ns());
+        writer.write(&sample_status(), None, monotonic_ns());
         let view = TagView::at(&path).unwrap();
         assert_eq!(
             (view.node, view.state, view.redundancy),

@@ -33,6 +33,8 @@ pub struct Journal {
     black_box: BlackBox,
     path: PathBuf,
     table_id: u64,
+    /// Of the lease, once taken.
+    term: Option<u32>,
     /// By slot; of its present owner.
     told: BTreeMap<u32, (u32, Told)>,
     /// Workers that took a slot.
@@ -54,6 +56,7 @@ impl Journal {
             black_box: BlackBox::create(&path, CAPACITY, Access::Private)?,
             path,
             table_id: table.creation_id(),
+            term: None,
             told: BTreeMap::new(),
             registered: 0,
             deaths: 0,
@@ -64,6 +67,18 @@ impl Journal {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// This pool watches under the lease of this term.
+    pub fn watches(&mut self, term: u32) {
+        if self.term.replace(term) != Some(term) {
+            self.black_box.record(Event {
+                value: term.into(),
+                pid: std::process::id(),
+                table_id: self.table_id,
+                ..Event::new(EventKind::LeaseTaken, monotonic_ns())
+            });
+        }
     }
 
     /// A worker took a slot.

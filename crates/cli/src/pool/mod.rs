@@ -76,12 +76,12 @@ pub fn run(arguments: PoolArguments) -> ExitCode {
     let json = arguments.json;
     match run_pool(arguments) {
         Ok(summary) => {
-            eprintln!("{}", if json { summary.json() } else { summary.line() });
+            tell!("{}", if json { summary.json() } else { summary.line() });
             summary.exit_code()
         }
         Err(PoolError::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            eprintln!("bumpless: {error}");
+            tell!("bumpless: {error}");
             ExitCode::from(2)
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
+use bumpless_failover::lease::Lease;
 use bumpless_failover::{FailoverWatchdog, ReclaimReport, Standing};
 use bumpless_heartbeat::{HeartbeatTable, Worker};
 use bumpless_substrate::clock::monotonic_ns;
@@ -112,6 +113,8 @@ impl Pool<'_> {
         self.coordinator.beat()?;
         let report = self.watchdog.scan();
         self.check_standing(&report)?;
+        let lease = Lease::load(&self.table.header().lease);
+        self.journal.watches(lease.term());
         let epoch = report.new_global_epoch;
         self.read_owners();
         self.journal.reported(&report);

@@ -44,7 +44,7 @@ impl Progress {
 
     /// Says something.
     pub fn say(&self, message: &str) {
-        self.bar.suspend(|| eprintln!("bumpless: {message}"));
+        self.bar.suspend(|| tell!("bumpless: {message}"));
     }
 
     /// Takes the bar away.

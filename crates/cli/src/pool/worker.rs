@@ -42,7 +42,7 @@ pub fn run_worker(arguments: &WorkerArguments) -> ExitCode {
     match serve_lane(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bumpless: worker pid {}: {error}", std::process::id());
+            tell!("bumpless: worker pid {}: {error}", std::process::id());
             ExitCode::FAILURE
         }
     }

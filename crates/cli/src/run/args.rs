@@ -38,8 +38,11 @@ pub struct RunArguments {
     #[command(flatten)]
     pub way: WayArguments,
 
-    /// The longest time without progress, from the start on
-    #[arg(long, value_name = "T", default_value = "30s", value_parser = duration)]
+    /// The longest time without progress, from the start on; needs a way to show progress
+    #[arg(
+        long, value_name = "T", default_value = "30s", value_parser = duration,
+        requires = "WayArguments"
+    )]
     pub progress_within: Duration,
 
     /// From SIGTERM to SIGKILL, when the slot was fenced

@@ -58,6 +58,5 @@ fn told(ended: Result<u8, RunError>) -> ExitCode {
 
 /// A line for people. That nobody hears it is no reason to end.
 fn say(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "bumpless run: {line}");
+    tell!("bumpless run: {line}");
 }

@@ -39,8 +39,8 @@ pub fn completions(arguments: &CompletionsArguments, mut tool: Command) -> ExitC
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut tool, "bumpless", &mut text);
     // Completions are text.
-    out(&String::from_utf8_lossy(&text));
-    ExitCode::SUCCESS
+    let is_written = out("completions", &String::from_utf8_lossy(&text));
+    ExitCode::from(u8::from(!is_written))
 }
 
 /// The subcommand `man`.
@@ -61,7 +61,7 @@ pub fn man(arguments: &ManArguments, tool: Command) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bumpless man: cannot write the pages to {doing}: {error}");
+            tell!("bumpless man: cannot write the pages to {doing}: {error}");
             ExitCode::FAILURE
         }
     }

@@ -75,12 +75,12 @@ impl RealtimeArguments {
         if self.lock_memory
             && let Err(errno) = realtime::lock_memory()
         {
-            eprintln!("bumpless standby {role}: memory is not locked: {errno}");
+            tell!("bumpless standby {role}: memory is not locked: {errno}");
         }
         if let Some(priority) = self.rt_priority
             && let Err(errno) = realtime::use_fifo(priority)
         {
-            eprintln!("bumpless standby {role}: no real-time priority {priority}: {errno}");
+            tell!("bumpless standby {role}: no real-time priority {priority}: {errno}");
         }
     }
 }

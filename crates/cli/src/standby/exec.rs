@@ -204,7 +204,7 @@ impl Controller for Exec {
             Ok((output, state)) => (self.output, self.state) = (output, state),
             Err(error) => {
                 // Before this cycle's heartbeat and output: a node without its controller is a dead one.
-                eprintln!("bumpless standby node: {error}");
+                tell!("bumpless standby node: {error}");
                 std::process::exit(1);
             }
         }

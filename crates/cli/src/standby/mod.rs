@@ -47,12 +47,20 @@ enum What {
     #[command(after_help = "Example: bumpless standby leave --state-dir /var/lib/node0")]
     Leave(OrderArguments),
     /// Standby: go out of service; it follows nothing and takes nothing over
+    #[command(
+        after_help = "Example: bumpless standby enter-maintenance --state-dir /var/lib/node0"
+    )]
     EnterMaintenance(OrderArguments),
     /// Go back into service, as if just started
+    #[command(
+        after_help = "Example: bumpless standby leave-maintenance --state-dir /var/lib/node0"
+    )]
     LeaveMaintenance(OrderArguments),
     /// Primary: let no standby synchronise
+    #[command(after_help = "Example: bumpless standby hold-sync --state-dir /var/lib/node0")]
     HoldSync(OrderArguments),
     /// Primary: let the standby synchronise again
+    #[command(after_help = "Example: bumpless standby release-sync --state-dir /var/lib/node0")]
     ReleaseSync(OrderArguments),
     /// Take the role, whatever else is known
     #[command(after_help = "Example: bumpless standby promote --state-dir /var/lib/node0")]
@@ -94,7 +102,7 @@ pub fn run(arguments: &StandbyArguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(StandbyError::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            eprintln!("bumpless standby: {error}");
+            tell!("bumpless standby: {error}");
             ExitCode::FAILURE
         }
     }

@@ -14,6 +14,7 @@ use super::args::PlantArguments;
 use super::error::StandbyError;
 use super::log::Log;
 use super::ways::{self, PlantEnd};
+use crate::out::print;
 use crate::signals::Signals;
 
 /// Requests are answered so many times in a control cycle.
@@ -87,8 +88,8 @@ fn run_on(arguments: &PlantArguments, server: impl Server) -> Result<(), Standby
         "level": driver.actuator().level().counter(),
         "measured": measured,
     });
-    println!("{line}");
-    Ok(())
+    print(&format!("{line}\n"))
+        .map_err(StandbyError::file("write to", Path::new("standard output")))
 }
 
 /// Two plants that remember in one folder would each put the other's level back.

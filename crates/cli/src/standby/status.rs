@@ -3,10 +3,13 @@
 //! It reads shared memory only: the node neither notices nor answers, so a hung one is shown as well, and
 //! one that died as it was in its last cycle.
 
+use std::path::Path;
+
 use super::args::StatusArguments;
 use super::error::StandbyError;
 
 use crate::look::{LookError, PartnerView, TagView};
+use crate::out::print;
 
 /// The tag's name in a node's state folder.
 pub const TAG: &str = "tag";
@@ -18,12 +21,12 @@ pub fn run(arguments: &StatusArguments) -> Result<(), StandbyError> {
         LookError::Tag(error) => StandbyError::Tag(error),
         _ => StandbyError::NoTag { path },
     })?;
-    if arguments.json {
-        println!("{}", serde_json::json!(tag));
+    let text = if arguments.json {
+        format!("{}\n", serde_json::json!(tag))
     } else {
-        print!("{}", as_text(&tag));
-    }
-    Ok(())
+        as_text(&tag)
+    };
+    print(&text).map_err(StandbyError::file("write to", Path::new("standard output")))
 }
 
 /// The tag for people.

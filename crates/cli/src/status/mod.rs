@@ -11,7 +11,7 @@ use bumpless_substrate::region::default_folder;
 use clap::Args;
 use serde::Serialize;
 
-use crate::look::{Found, Kind, LookError, TableView, TagView, look_in};
+use crate::look::{Kind, LookError, TableView, TagView, kinds_in};
 use crate::out::out;
 
 /// Show tables and standby tags as they are now, without their noticing.
@@ -59,15 +59,16 @@ pub fn run(arguments: &StatusArguments) -> ExitCode {
     for path in &arguments.paths {
         shown.add(path);
     }
-    if arguments.json {
-        out(&format!("{}\n", serde_json::json!(shown)));
+    let text = if arguments.json {
+        format!("{}\n", serde_json::json!(shown))
     } else {
-        out(&text::all(&shown.tables, &shown.tags, arguments.all));
-    }
+        text::all(&shown.tables, &shown.tags, arguments.all)
+    };
+    let is_written = out("status", &text);
     for error in &shown.failed {
-        eprintln!("bumpless status: {error}");
+        tell!("bumpless status: {error}");
     }
-    ExitCode::from(u8::from(!shown.failed.is_empty()))
+    ExitCode::from(u8::from(!shown.failed.is_empty() || !is_written))
 }
 
 impl Shown {
@@ -75,18 +76,18 @@ impl Shown {
         if path.is_dir() {
             return self.add_folder(path);
         }
-        match Found::at(path) {
-            Ok(found) => self.add_region(&found, true),
+        match Kind::at(path) {
+            Ok(kind) => self.add_region(path, kind, true),
             Err(error) => self.failed.push(error),
         }
     }
 
     fn add_folder(&mut self, folder: &Path) {
-        match look_in(folder) {
+        match kinds_in(folder) {
             Ok((found, failed)) => {
-                found
-                    .iter()
-                    .for_each(|region| self.add_region(region, false));
+                for (path, kind) in found {
+                    self.add_region(&path, kind, false);
+                }
                 self.failed.extend(failed);
             }
             Err(error) => self.failed.push(error),
@@ -94,13 +95,12 @@ impl Shown {
     }
 
     /// One that was named must be something to show.
-    fn add_region(&mut self, found: &Found, was_named: bool) {
-        let path = &found.path;
-        let failed = match found.kind {
+    fn add_region(&mut self, path: &Path, kind: Kind, was_named: bool) {
+        let failed = match kind {
             Kind::Table => TableView::at(path).map(|view| self.tables.push(view)).err(),
             Kind::Tag => TagView::at(path).map(|view| self.tags.push(view)).err(),
             kind => was_named.then(|| LookError::Kind {
-                path: path.clone(),
+                path: path.to_owned(),
                 found: kind.word().to_owned(),
             }),
         };

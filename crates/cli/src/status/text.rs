@@ -1,6 +1,9 @@
 //! Tables and tags as text, at most 80 columns wide but for paths, names and labels.
 
-use crate::look::{BarrierView, ElectionView, SlotView, TableView, TagView, WatchdogView, span};
+use crate::look::{
+    BarrierView, ElectionView, SlotView, TableView, TagView, WatchdogView, path_line, span,
+};
+use crate::out::plain;
 
 /// Everything, with an empty line between two.
 pub fn all(tables: &[TableView], tags: &[TagView], shows_all: bool) -> String {
@@ -9,7 +12,7 @@ pub fn all(tables: &[TableView], tags: &[TagView], shows_all: bool) -> String {
     }
     let tables = tables.iter().map(|view| table(view, shows_all));
     let tags = tags.iter().map(|tag| {
-        let path = tag.path.display();
+        let path = path_line(&tag.path);
         format!("{path}\n{}", crate::standby::tag_text(tag))
     });
     tables.chain(tags).collect::<Vec<_>>().join("\n")
@@ -17,7 +20,7 @@ pub fn all(tables: &[TableView], tags: &[TagView], shows_all: bool) -> String {
 
 fn table(view: &TableView, shows_all: bool) -> String {
     let totals = &view.totals;
-    let mut text = format!("{}\n", view.path.display());
+    let mut text = format!("{}\n", path_line(&view.path));
     if view.is_superseded {
         text += "  SUPERSEDED: another file has taken its place\n";
     }
@@ -78,7 +81,7 @@ fn row(slot: &SlotView) -> String {
         slot.units_in_flight,
         slot.role,
         slot.death_proof,
-        slot.label,
+        plain(&slot.label),
     );
     format!("{}\n", row.trim_end())
 }
@@ -118,7 +121,7 @@ fn election_text(election: &ElectionView) -> String {
         Some(leader) => format!("led by slot {} (pid {})", leader.slot, leader.pid),
         None => "nobody leads".to_owned(),
     };
-    let (name, term) = (&election.name, election.term);
+    let (name, term) = (plain(&election.name), election.term);
     format!(
         "{name}: term {term}, {leader}, {} candidates",
         election.candidates.len()
@@ -126,7 +129,7 @@ fn election_text(election: &ElectionView) -> String {
 }
 
 fn barrier_text(barrier: &BarrierView) -> String {
-    let (name, epoch) = (&barrier.name, barrier.epoch);
+    let (name, epoch) = (plain(&barrier.name), barrier.epoch);
     let waits = match barrier.awaited.as_slice() {
         [] => "waits for nobody".to_owned(),
         awaited => format!(

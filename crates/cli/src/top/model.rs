@@ -3,15 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use bumpless_sidecar::BlackBoxReader;
-use bumpless_sidecar::ring::PATIENCE_NS;
-use bumpless_sidecar::ring::cursor::Cursor;
-use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::region::{PathState, default_folder};
+use bumpless_substrate::region::default_folder;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::events::black_box_of;
-use crate::look::{Kind, LookError, SlotView, TableView, look_in};
+use crate::look::{Follower, Kind, LookError, SlotView, TableView, TagView, kinds_in};
 
 /// Lags that are kept of a slot.
 const LAGS: usize = 64;
@@ -61,16 +57,33 @@ impl Column {
     }
 }
 
+/// What is looked at.
+#[derive(Debug)]
+pub enum View {
+    Table(Box<TableView>),
+    Tag(Box<TagView>),
+}
+
+impl View {
+    fn at(path: &Path) -> Result<Self, LookError> {
+        match Kind::at(path)? {
+            Kind::Tag => Ok(Self::Tag(Box::new(TagView::at(path)?))),
+            // Whatever is no table says so.
+            _ => Ok(Self::Table(Box::new(TableView::at(path)?))),
+        }
+    }
+}
+
 /// Everything on the screen.
 #[derive(Debug)]
 pub struct Model {
     named: Vec<PathBuf>,
-    /// The tables to choose from.
-    pub tables: Vec<PathBuf>,
+    /// The tables and tags to choose from.
+    pub paths: Vec<PathBuf>,
     /// Which of them is shown.
     pub chosen: usize,
     /// It, or why it is not shown.
-    pub view: Result<TableView, String>,
+    pub view: Result<View, String>,
     /// The lags of each owner, by slot and generation, the last one last.
     pub lags: BTreeMap<(u32, u32), VecDeque<u64>>,
     /// What rows are sorted by.
@@ -83,15 +96,15 @@ pub struct Model {
     pub first_row: usize,
     /// What happened, the last one last; `None`: there is no black box.
     pub events: Option<VecDeque<String>>,
-    follower: Option<(BlackBoxReader, Cursor)>,
+    follower: Option<Follower>,
 }
 
 impl Model {
-    /// Of these tables, or of those in the default folder.
+    /// Of these tables and tags, or of those in the default folder.
     pub fn new(named: Vec<PathBuf>) -> Self {
         Self {
             named,
-            tables: Vec::new(),
+            paths: Vec::new(),
             chosen: 0,
             view: Err("nothing looked at yet".to_owned()),
             lags: BTreeMap::new(),
@@ -106,23 +119,32 @@ impl Model {
 
     /// Looks anew.
     pub fn look(&mut self) {
-        self.tables = if self.named.is_empty() {
-            tables_of_user()
+        self.paths = if self.named.is_empty() {
+            paths_of_user()
         } else {
             self.named.clone()
         };
-        self.chosen = self.chosen.min(self.tables.len().saturating_sub(1));
+        self.chosen = self.chosen.min(self.paths.len().saturating_sub(1));
         // By path, each time: a table that took another's place is shown as soon as it is there.
-        self.view = match self.tables.get(self.chosen) {
-            Some(path) => TableView::at(path).map_err(|error| error.to_string()),
-            None => Err("no table in the folder of this user".to_owned()),
+        self.view = match self.paths.get(self.chosen) {
+            Some(path) => View::at(path).map_err(|error| error.to_string()),
+            None => Err("no table and no tag in the folder of this user".to_owned()),
         };
         self.remember_lags();
         self.follow();
     }
 
+    fn table(&self) -> Option<&TableView> {
+        match &self.view {
+            Ok(View::Table(view)) => Some(view),
+            _ => None,
+        }
+    }
+
     fn remember_lags(&mut self) {
-        let Ok(view) = &self.view else { return };
+        let Ok(View::Table(view)) = &self.view else {
+            return;
+        };
         let owners = view.slots.iter().filter(|slot| slot.state == "live");
         let mut kept = BTreeMap::new();
         for slot in owners {
@@ -138,25 +160,24 @@ impl Model {
     }
 
     fn follow(&mut self) {
-        let Some(path) = self.tables.get(self.chosen).cloned() else {
+        let Some(path) = self.paths.get(self.chosen).cloned() else {
             return self.forget_events();
         };
-        let is_current = |(reader, _): &(BlackBoxReader, Cursor)| {
-            reader.region().path_state() == Ok(PathState::Current)
-        };
-        if !self.follower.as_ref().is_some_and(is_current) {
-            self.forget_events();
-            self.follower = follower(&path);
+        if self.follower.is_none() {
+            self.follower = Follower::open(&black_box_of(&path)).ok();
         }
-        let Some((reader, cursor)) = &mut self.follower else {
+        let Some(follower) = &mut self.follower else {
             return;
         };
         let events = self.events.get_or_insert_default();
-        while let Some(recorded) = reader.next(cursor, monotonic_ns(), PATIENCE_NS) {
+        let read = follower.read(|recorded| {
             events.push_back(recorded.event.to_string());
             if events.len() > EVENTS {
                 events.pop_front();
             }
+        });
+        if read.is_err() {
+            self.forget_events();
         }
     }
 
@@ -167,7 +188,7 @@ impl Model {
 
     /// The slots to show, sorted.
     pub fn rows(&self) -> Vec<SlotView> {
-        let Ok(view) = &self.view else {
+        let Some(view) = self.table() else {
             return Vec::new();
         };
         let mut rows: Vec<SlotView> = view
@@ -208,7 +229,7 @@ impl Model {
             KeyCode::PageDown => self.first_row += 10,
             KeyCode::PageUp => self.first_row = self.first_row.saturating_sub(10),
             KeyCode::Tab => {
-                self.chosen = (self.chosen + 1) % self.tables.len().max(1);
+                self.chosen = (self.chosen + 1) % self.paths.len().max(1);
                 self.first_row = 0;
                 self.lags.clear();
                 self.forget_events();
@@ -220,18 +241,12 @@ impl Model {
     }
 }
 
-fn tables_of_user() -> Vec<PathBuf> {
+fn paths_of_user() -> Vec<PathBuf> {
     let folder = default_folder().map_err(LookError::from);
-    let found = folder.and_then(|folder| look_in(&folder));
+    let found = folder.and_then(|folder| kinds_in(&folder));
     let (found, _) = found.unwrap_or_default();
-    let tables = found
+    let shown = found
         .into_iter()
-        .filter(|region| region.kind == Kind::Table);
-    tables.map(|table| table.path).collect()
-}
-
-fn follower(table: &Path) -> Option<(BlackBoxReader, Cursor)> {
-    let reader = BlackBoxReader::open_read_only(black_box_of(table)).ok()?;
-    let cursor = reader.from_the_start();
-    Some((reader, cursor))
+        .filter(|(_, kind)| matches!(kind, Kind::Table | Kind::Tag));
+    shown.map(|(path, _)| path).collect()
 }

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Row, Table};
 
-use super::model::{Column, Model};
-use crate::look::{SlotView, TableView, VerdictWord, span};
+use super::model::{Column, Model, View};
+use crate::look::{SlotView, TableView, VerdictWord, path_line, span};
 
 /// From nothing missed to all that may be.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -27,6 +27,9 @@ fn draw_with(frame: &mut Frame<'_>, model: &mut Model, uses_colour: bool) {
     } else {
         0
     };
+    if let Ok(View::Tag(_)) = &model.view {
+        return draw_tag(frame, model);
+    }
     let parts = Layout::vertical([
         Constraint::Length(4),
         Constraint::Min(3),
@@ -42,13 +45,30 @@ fn draw_with(frame: &mut Frame<'_>, model: &mut Model, uses_colour: bool) {
     frame.render_widget(Paragraph::new(keys(model)), foot);
 }
 
+/// Where a standby node stands, in the words of `status`.
+fn draw_tag(frame: &mut Frame<'_>, model: &mut Model) {
+    let parts = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
+    let [body, foot] = parts.areas(frame.area());
+    let lines = header(model);
+    let visible = usize::from(body.height);
+    model.first_row = model.first_row.min(lines.len().saturating_sub(visible));
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(model.first_row).collect();
+    frame.render_widget(Paragraph::new(shown), body);
+    frame.render_widget(Paragraph::new(keys(model)), foot);
+}
+
 fn header(model: &Model) -> Vec<Line<'static>> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let path = model.tables.get(model.chosen);
-    let path = path.map_or(String::new(), |path| path.display().to_string());
+    let path = model.paths.get(model.chosen);
+    let path = path.map_or(String::new(), |path| path_line(path));
     let title = Line::from(vec![Span::styled("bumpless top ", bold), path.into()]);
     match &model.view {
-        Ok(view) => vec![title, ticking(view), slots(view), so_far(view)],
+        Ok(View::Table(view)) => vec![title, ticking(view), slots(view), so_far(view)],
+        Ok(View::Tag(tag)) => {
+            let text = crate::standby::tag_text(tag);
+            let lines = text.lines().map(|line| Line::from(line.to_owned()));
+            std::iter::once(title).chain(lines).collect()
+        }
         Err(error) => vec![title, Line::from(error.clone())],
     }
 }
@@ -215,11 +235,10 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, events: &VecDeque<String>) {
 }
 
 fn keys(model: &Model) -> Line<'static> {
-    let table = format!("{}/{}", model.chosen + 1, model.tables.len().max(1));
+    let place = format!("{}/{}", model.chosen + 1, model.paths.len().max(1));
     let all = if model.shows_all { "fewer" } else { "all" };
     let sorted_by = model.sorted_by.name();
-    format!("q quit  s sort ({sorted_by})  r reverse  j/k scroll  a {all}  Tab table {table}")
-        .into()
+    format!("q quit  s sort ({sorted_by})  r reverse  j/k scroll  a {all}  Tab next {place}").into()
 }
 
 #[cfg(test)]
@@ -227,6 +246,8 @@ mod tests {
     use bumpless_failover::FailoverWatchdog;
     use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
     use bumpless_sidecar::{BlackBox, Event, EventKind};
+    use bumpless_standby::tag::TagWriter;
+    use bumpless_substrate::clock::monotonic_ns;
     use bumpless_substrate::region::Access;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -236,7 +257,7 @@ mod tests {
 
     /// A table with a late and a prompt owner, and a black box.
     struct Scene {
-        _folder: tempfile::TempDir,
+        folder: tempfile::TempDir,
         _table: HeartbeatTable,
         model: Model,
     }
@@ -268,7 +289,7 @@ mod tests {
             let mut model = Model::new(vec![path]);
             model.look();
             Self {
-                _folder: folder,
+                folder,
                 _table: table,
                 model,
             }
@@ -345,6 +366,27 @@ mod tests {
         }
         place(&scene.lines(80, 24), "late one");
         assert!(scene.press('q'));
+    }
+
+    #[test]
+    fn where_a_standby_node_stands_is_shown_as_status_shows_it() {
+        let mut scene = Scene::new();
+        let tag = scene.folder.path().join("tag");
+        let mut writer = TagWriter::create(&tag, Access::Private).unwrap();
+        writer.write(&crate::look::sample_status(), None, monotonic_ns());
+        scene.model = Model::new(vec![scene.folder.path().join("t"), tag]);
+        scene.model.look();
+        place(&scene.lines(80, 24), "Tab next 1/2");
+        assert!(!scene.model.key(KeyEvent::from(KeyCode::Tab)));
+        let lines = scene.lines(80, 24);
+        place(&lines, "disqualified: ProgramMismatch");
+        place(&lines, "Tab next 2/2");
+        scene.press('j');
+        // It fits, so there is nothing to scroll.
+        place(&scene.lines(80, 24), "bumpless top");
+        scene.press('j');
+        let lines = scene.lines(80, 3);
+        assert!(!lines[0].contains("bumpless top"), "{lines:?}");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::proof::{Proof, ProofSource};
 use serde::Serialize;
 
+use crate::look::path_text;
+use crate::out::plain;
+
 /// A verdict, as a command gets it on its standard input.
 #[derive(Debug, Clone, Serialize)]
 pub struct VerdictLine {
@@ -179,8 +182,10 @@ impl Line {
     #[must_use]
     pub fn text(&self) -> String {
         match self {
-            Self::Primary { table } => format!("{table}: watching"),
-            Self::Standby { table } => format!("{table}: standby: another watchdog watches"),
+            Self::Primary { table } => format!("{}: watching", plain(table)),
+            Self::Standby { table } => {
+                format!("{}: standby: another watchdog watches", plain(table))
+            }
             Self::Acknowledged {
                 slot,
                 generation,
@@ -212,7 +217,7 @@ impl Line {
 /// A path in a line.
 #[must_use]
 pub fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    path_text(path)
 }
 
 fn json(line: &impl Serialize) -> String {

@@ -33,7 +33,7 @@ pub fn run(arguments: &WatchArguments) -> ExitCode {
     match watcher::run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("bumpless watch: {error}");
+            tell!("bumpless watch: {error}");
             ExitCode::from(2)
         }
     }

@@ -1,10 +1,16 @@
 //! `status`, `list` and `rm`, run as a user runs them.
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use bumpless_failover::FailoverWatchdog;
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
+use bumpless_sidecar::{BlackBox, Event, EventKind};
+use bumpless_substrate::region::{Access, Region};
 use serde_json::Value;
 
 /// The tool, with these arguments and paths.
@@ -81,6 +87,124 @@ fn what_cannot_be_shown_is_an_error_that_says_what_to_do() {
             "{told}"
         );
     }
+}
+
+#[test]
+fn odd_paths_and_labels_are_shown_and_tell_a_terminal_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = OsStr::from_bytes(b"odd \xff\n\x1b[31m");
+    let path = folder.path().join(name);
+    let table = HeartbeatTable::create(&path, 8).expect("a table");
+    let profile = Profile {
+        label: Label::new("a\x1b[2J\nb").expect("a label"),
+        ..Profile::default()
+    };
+    table
+        .register_as(std::process::id(), profile)
+        .expect("a slot");
+    let missing = folder.path().join("\x1b[5m");
+    for words in [
+        &["list"][..],
+        &["status"],
+        &["status", "--all"],
+        &["doctor"],
+    ] {
+        let output = bumpless(words, &[folder.path()]);
+        let told = [output.stdout, output.stderr].concat();
+        assert!(!told.contains(&0x1b), "{words:?}: {}", text(&told));
+        let output = bumpless(words, &[&missing]);
+        let told = text(&[output.stdout, output.stderr].concat());
+        assert!(
+            told.contains("\\u{1b}[5m") && !told.contains('\x1b'),
+            "{words:?}: {told}"
+        );
+    }
+    let shown = text(&bumpless(&["status"], &[&path]).stdout);
+    assert!(shown.contains("odd \\xff\\n\\u{1b}[31m\n"), "{shown}");
+    assert!(shown.contains(" a\\u{1b}[2J\\nb\n"), "{shown}");
+    // Programs get what it is.
+    let listed = json(&["list", "--json"], folder.path());
+    let listed = listed[0]["path"].as_str().expect("a path");
+    assert!(listed.ends_with("odd \\xff\n\x1b[31m"), "{listed:?}");
+    let status = json(&["status", "--json"], &path);
+    assert_eq!(status["tables"][0]["path"], listed);
+    assert_eq!(status["tables"][0]["slots"][0]["label"], "a\x1b[2J\nb");
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error_and_a_reader_that_has_gone_is_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let _table = HeartbeatTable::create(&path, 8).expect("a table");
+    let ring = folder.path().join("table.events");
+    let black_box = BlackBox::create(ring, 16, Access::Private).expect("a black box");
+    black_box.record(Event::new(EventKind::Died, 1));
+    let full = || File::options().write(true).open("/dev/full").expect("full");
+    let folder = folder.path();
+    let commands: [(&[&str], Option<&Path>, i32); 7] = [
+        (&["list", "--json"], Some(folder), 1),
+        (&["status"], Some(&path), 1),
+        (&["events"], Some(&path), 1),
+        (&["events", "--follow"], Some(&path), 1),
+        (&["doctor"], None, 2),
+        (&["completions", "bash"], None, 1),
+        (&["man"], None, 1),
+    ];
+    for (words, path, code) in commands {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        command.args(words).args(path).stdout(full());
+        let output = command.output().expect("the program runs");
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {told}");
+        assert!(told.contains("No space left"), "{words:?}: {told}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        command.args(words).args(path).stdout(writer);
+        let output = command.output().expect("the program runs");
+        assert_eq!(text(&output.stderr), "", "{words:?}");
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{words:?}");
+    }
+    // Nor does it panic when nobody can be told.
+    for words in [
+        ["status", "/missing"],
+        ["top", "/missing"],
+        ["rm", "/missing"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        command.args(words).stderr(full());
+        assert_eq!(command.output().expect("it runs").status.code(), Some(1));
+    }
+}
+
+#[test]
+fn followed_events_end_with_their_reader_also_while_nothing_happens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.events");
+    let black_box = BlackBox::create(&path, 16, Access::Private).expect("a black box");
+    black_box.record(Event::new(EventKind::Died, 1));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command.args(["events", "--follow"]).arg(&path);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    assert!(line.contains("died"), "{line}");
+    Region::remove(&path).expect("ours");
+    let next = BlackBox::create(&path, 16, Access::Private).expect("another one");
+    next.record(Event::new(EventKind::Silent, 2));
+    line.clear();
+    lines.read_line(&mut line).expect("a line");
+    assert!(line.contains("silent"), "{line}");
+    drop(lines);
+    let output = child.wait_with_output().expect("a child of ours");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("another black box has taken its place"),
+        "{told}"
+    );
 }
 
 #[test]

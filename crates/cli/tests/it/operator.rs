@@ -168,6 +168,8 @@ fn what_status_and_events_show_of_a_pool_under_chaos_is_what_its_summary_says() 
     assert_eq!(count(&events, "died"), said.count("deaths"));
     assert_eq!(count(&events, "died"), said.count("killed"));
     assert_eq!(count(&events, "unregistered"), 3);
+    assert_eq!(count(&events, "lease_taken"), 1);
+    assert_eq!(view["primary"]["term"], events[0]["term"]);
     let exported = |name: &str, label| sample(&scrape, name, label);
     let died = exported("bumpless_deaths_total", Some(("verdict", "died")));
     assert_eq!(died, said.count("deaths"));

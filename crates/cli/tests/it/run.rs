@@ -391,7 +391,7 @@ fn who_is_left_to_the_job_and_ends_is_not_kept_as_a_dead_process() {
 fn without_a_way_to_show_progress_a_command_lives_as_long_as_it_does() {
     let scene = Scene::new();
     let watchdog = scene.watchdog(A_SECOND);
-    let mut run = scene.run(&["--progress-within", "1ms"], "echo ready; exec sleep 1000");
+    let mut run = scene.run(&[], "echo ready; exec sleep 1000");
     assert_eq!(run.line(), "ready");
     for _ in 0..2 * A_SECOND {
         assert!(watchdog.scan().is_empty());
@@ -420,6 +420,11 @@ fn what_the_command_line_gets_wrong_is_named() {
     let long = "x".repeat(65);
     let said = output(&["--label", &long, "--", "true"]);
     assert!(said.contains("label of 65 bytes: at most 64"), "{said}");
+    let said = output(&["--progress-within", "1s", "--", "true"]);
+    assert!(
+        said.contains("not provided") && said.contains("--beat-file"),
+        "{said}"
+    );
     let said = output(&["--notify", "--beat-fd", "3", "--", "true"]);
     assert!(said.contains("cannot be used with"), "{said}");
 }

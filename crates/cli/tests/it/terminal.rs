@@ -23,21 +23,8 @@ struct Screen {
 
 impl Screen {
     fn start(rows: u16, columns: u16, arguments: &[&str]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&master).expect("ours");
-        unlockpt(&master).expect("unlocked");
-        let name = ptsname(&master, Vec::new()).expect("a name");
-        let name = name.into_string().expect("text");
-        let open = || OpenOptions::new().read(true).write(true).open(&name);
-        let slave = open().expect("its other end");
-        let size = Winsize {
-            ws_row: rows,
-            ws_col: columns,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&slave, size).expect("a size");
-        let end = || Stdio::from(open().expect("its other end"));
+        let (keyboard, slave) = open_terminal(rows, columns);
+        let end = || Stdio::from(slave.try_clone().expect("the same"));
         let child = Command::new(env!("CARGO_BIN_EXE_bumpless"))
             .args(arguments)
             .env("TERM", "xterm-256color")
@@ -48,7 +35,6 @@ impl Screen {
             .spawn()
             .expect("the program runs");
         let parser = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
-        let keyboard = File::from(master);
         let mut shown = keyboard.try_clone().expect("the same");
         let fed = Arc::clone(&parser);
         // Ends with the terminal.
@@ -101,6 +87,26 @@ impl Drop for Screen {
     }
 }
 
+/// A terminal, and what a program has of it.
+fn open_terminal(rows: u16, columns: u16) -> (File, File) {
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("ours");
+    unlockpt(&master).expect("unlocked");
+    let name = ptsname(&master, Vec::new()).expect("a name");
+    let name = name.into_string().expect("text");
+    let slave = OpenOptions::new().read(true).write(true).open(&name);
+    let slave = slave.expect("its other end");
+    let size = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&slave, size).expect("a size");
+    (File::from(master), slave)
+}
+
 fn table(folder: &tempfile::TempDir) -> (String, HeartbeatTable) {
     let path = folder.path().join("table");
     let table = HeartbeatTable::create(&path, 8).expect("a table");
@@ -129,6 +135,66 @@ fn top_fills_small_and_large_terminals_and_a_key_ends_it() {
         screen.await_text("s sort (PID)");
         screen.keyboard.write_all(b"q").expect("a key");
         screen.assert_left_as_it_was(0);
+    }
+}
+
+#[test]
+fn two_signals_at_once_leave_the_terminal_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _table) = table(&folder);
+    for second in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let mut screen = Screen::start(24, 80, &["top", &path]);
+        screen.await_text("the press");
+        send(screen.child.id(), Signal::TERM);
+        send(screen.child.id(), second);
+        screen.assert_left_as_it_was(130);
+    }
+}
+
+#[test]
+fn top_ends_with_its_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _table) = table(&folder);
+    let (terminal, slave) = open_terminal(24, 80);
+    let end = || Stdio::from(slave.try_clone().expect("the same"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["top", "--interval", "1h", &path])
+        .env("TERM", "xterm")
+        .stdin(end())
+        .stdout(end())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let (mut terminal, mut shown) = (terminal, Vec::new());
+    // All of the first picture: the next one is due in an hour.
+    while !shown.ends_with(b"1/1") {
+        let mut byte = [0];
+        terminal.read_exact(&mut byte).expect("a picture");
+        shown.extend(byte);
+    }
+    drop((terminal, slave));
+    let mut told = String::new();
+    let mut stderr = child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut told).expect("text");
+    assert_eq!(child.wait().expect("a child of ours").code(), Some(1));
+    assert!(told.contains("cannot use the terminal"), "{told}");
+}
+
+#[test]
+fn a_terminal_that_cannot_be_drawn_on_is_left_alone() {
+    let (_terminal, slave) = open_terminal(24, 80);
+    for term in ["dumb", ""] {
+        let end = || Stdio::from(slave.try_clone().expect("the same"));
+        let output = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+            .arg("top")
+            .env("TERM", term)
+            .stdin(end())
+            .stdout(end())
+            .output()
+            .expect("the program runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains("bumpless status"), "{told}");
     }
 }
 
