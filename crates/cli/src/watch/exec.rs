@@ -78,6 +78,9 @@ pub fn run(words: &Words, input: &str, timeout: Duration) -> Result<(), Failure>
 
 #[cfg(test)]
 mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
     use super::*;
 
     fn words(script: &str) -> Words {
@@ -104,8 +107,12 @@ mod tests {
         let failed = run(&words(&script), "", Duration::from_millis(500)).unwrap_err();
         assert!(matches!(failed, Failure::TimedOut(_)), "{failed}");
         let pid = std::fs::read_to_string(note).expect("started");
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        // Dead, whether or not somebody has waited for it.
-        assert!(stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z ")));
+        let pid = Pid::from_raw(pid.trim().parse().expect("a pid")).expect("not 0");
+        // It was killed, and may take a moment to be dead; afterwards somebody may have waited for it.
+        if let Ok(killed) = pidfd_open(pid, PidfdFlags::empty()) {
+            let limit = Timespec::try_from(LONG).expect("a minute");
+            let mut ends = [PollFd::new(&killed, PollFlags::IN)];
+            assert_eq!(poll(&mut ends, Some(&limit)), Ok(1));
+        }
     }
 }
