@@ -58,6 +58,37 @@ fn units_are_acknowledged_one_by_one_and_the_rest_is_reported_again() {
 }
 
 #[test]
+fn of_several_deaths_those_that_nobody_acknowledged_are_told_in_order_and_as_late_as_they_are() {
+    let scene = Scene::new();
+    let table = scene.table(8);
+    let watchdog = FailoverWatchdog::with_grace(&table, 3);
+    let owners: Vec<_> = (0..4).map(|number| register(&table, &[number])).collect();
+    for owner in &owners {
+        die(&table, *owner);
+    }
+    let told = |scans: u64| {
+        let report = watchdog.scan();
+        assert_eq!(report.largest_lag_epochs, scans);
+        let slots = report.dead_slots.iter().map(|(slot, _)| *slot);
+        slots.collect::<Vec<_>>()
+    };
+    let first = told(0);
+    assert_eq!(first.len(), 4);
+    assert_eq!(told(1), first);
+    watchdog.clear_dead_bitmap(first[1]).unwrap();
+    assert_eq!(told(2), [first[0], first[2], first[3]]);
+    assert_eq!(told(3), [first[0], first[2], first[3]]);
+    // The slot's next owner is not its last one.
+    table.unregister(owners[1]).unwrap();
+    let next = register(&table, &[9]);
+    assert_eq!(next.slot(), owners[1].slot());
+    die(&table, next);
+    let last = told(4);
+    assert_eq!([last[0], last[2], last[3]], [first[0], first[2], first[3]]);
+    assert_eq!(last[1].units, units(&[9]));
+}
+
+#[test]
 fn a_unit_that_was_not_in_the_report_is_not_taken() {
     let scene = Scene::new();
     let table = scene.table(4);
