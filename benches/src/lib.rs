@@ -9,6 +9,7 @@
 //! figures.
 #![forbid(unsafe_code)]
 
+pub mod across;
 pub mod alternate;
 pub mod conversation;
 pub mod count;
@@ -17,6 +18,7 @@ pub mod floor;
 #[cfg(feature = "plot")]
 pub mod growth;
 pub mod integrators;
+mod locks;
 pub mod machine;
 pub mod mutexes;
 pub mod pair;

@@ -7,11 +7,13 @@ use std::time::Instant;
 use serde::Serialize;
 
 /// Things to know before a figure is believed.
-pub const CAVEATS: [&str; 4] = [
+pub const CAVEATS: [&str; 6] = [
     "a beat alone is an L1 hit, and its figure is throughput: how many overlap, not how long one takes",
     "nanoseconds are of this run; between runs and machines only the ratios compare",
     "the mutexes are in one process, uncontended: no price for a process that dies holding one",
     "a scan's lines were just written by the same core, except where another core writes them",
+    "across processes, each single duration is between two looks at the clock, and the longest are the scheduler's: a process that does not run sees nothing",
+    "a tick's figure is without links, disks and clock; its inputs lie in the processor's caches",
 ];
 
 /// The machine and its state.

@@ -3,22 +3,28 @@
 //! Exit code 0 with the figures; 1 when a measurement failed, and with `--check` when a goal is missed.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use bumpless_benches::across;
 use bumpless_benches::alternate::measure;
 use bumpless_benches::pairs;
 use bumpless_benches::report::Report;
+
+/// What a filter looks at for all that takes two processes.
+const ACROSS: &str = "across processes";
 
 const HELP: &str = "\
 cargo xtask bench [--json] [--check] [--ms N] [FILTER]
 
   --json     one line of JSON instead of the table
   --check    fails when a ratio misses its goal by more than its spread
-  --ms N     milliseconds for each pair (1500)
+  --ms N     milliseconds for each pair (1000)
   --plot     no ratios, but the growth with the size: docs/figures/*.svg
-  FILTER     only pairs whose name, or what they are beside, has this in it
+  FILTER     only pairs whose name, or what they are beside, has this in it; `across` for what
+             takes two processes
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +33,11 @@ fn main() -> ExitCode {
         && option == "--count"
     {
         return told(count(name, times));
+    }
+    if let [option, role, table] = &arguments[..]
+        && option == "--role"
+    {
+        return told(across::role::play(role, Path::new(table)));
     }
     told(Options::parse(&arguments).and_then(|options| run(&options)))
 }
@@ -56,7 +67,7 @@ impl Options {
             json: false,
             check: false,
             plot: false,
-            time: Duration::from_millis(1_500),
+            time: Duration::from_millis(1_000),
             filter: String::new(),
         };
         let mut words = arguments.iter();
@@ -96,8 +107,17 @@ fn run(options: &Options) -> Result<()> {
             .with_context(|| format!("{} beside {}", pair.name, pair.beside))?;
         ratios.push(measured);
     }
-    ensure!(!ratios.is_empty(), "no pair has `{}`", options.filter);
-    let report = Report::new(ratios);
+    let mut durations = Vec::new();
+    if ACROSS.contains(&options.filter) {
+        eprintln!("{ACROSS}");
+        durations = across::measure(options.time).context(ACROSS)?;
+    }
+    ensure!(
+        !ratios.is_empty() || !durations.is_empty(),
+        "nothing has `{}`",
+        options.filter
+    );
+    let report = Report::new(ratios, durations);
     if options.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
@@ -118,7 +138,7 @@ fn run(options: &Options) -> Result<()> {
 
 #[cfg(feature = "plot")]
 fn plot(options: &Options) -> Result<()> {
-    let folder = std::path::Path::new("docs/figures");
+    let folder = Path::new("docs/figures");
     let drawn = bumpless_benches::growth::plot(folder, options.time)?;
     println!("plotted: {}", drawn.join(", "));
     Ok(())

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::across::Durations;
 use crate::alternate::Measured;
 use crate::machine::{CAVEATS, Machine};
 use crate::pair::Goal;
@@ -17,16 +18,19 @@ pub struct Report {
     pub caveats: &'static [&'static str],
     /// What was measured.
     pub ratios: Vec<Measured>,
+    /// What was measured across processes.
+    pub across: Vec<Durations>,
 }
 
 impl Report {
     /// What was measured on this machine.
     #[must_use]
-    pub fn new(ratios: Vec<Measured>) -> Self {
+    pub fn new(ratios: Vec<Measured>, across: Vec<Durations>) -> Self {
         Self {
             machine: Machine::here(),
             caveats: &CAVEATS,
             ratios,
+            across,
         }
     }
 
@@ -72,6 +76,24 @@ impl Report {
                 if pair.is_missed() { "missed" } else { "" },
             );
         }
+        if self.across.is_empty() {
+            return text;
+        }
+        text += "\n| across processes | samples | p50, ns | p99, ns | max, ns |\n|---|---:|---:|---:|---:|\n";
+        for durations in &self.across {
+            let Durations {
+                what,
+                samples,
+                p50_ns,
+                p99_ns,
+                max_ns,
+            } = durations;
+            // As above.
+            let _ = writeln!(
+                text,
+                "| {what} | {samples} | {p50_ns} | {p99_ns} | {max_ns} |"
+            );
+        }
         text
     }
 }
@@ -111,10 +133,13 @@ mod tests {
 
     #[test]
     fn a_miss_is_marked_and_counted() {
-        let report = Report::new(vec![
-            measured(Goal::AtMost(1.7), 1.75),
-            measured(Goal::AtMost(1.7), 1.85),
-        ]);
+        let report = Report::new(
+            vec![
+                measured(Goal::AtMost(1.7), 1.75),
+                measured(Goal::AtMost(1.7), 1.85),
+            ],
+            Vec::new(),
+        );
         assert_eq!(report.closing_line(), "ratios: 2, missed: 1");
         let table = report.table();
         let missed = table.lines().filter(|line| line.contains("| missed |"));

@@ -2,14 +2,16 @@
 //!
 //! Contract: counted is the measuring program, as it is shipped: once with 1,000 and once with 3,000
 //! repetitions, so that a 2,000th of the difference is one operation. Fails when one has grown by more than
-//! 2 %. Needs `valgrind`, from the system's packages; not part of `ci`.
+//! 2 %. And whoever does not observe its beats does not pay for it: raw beats take exactly as many
+//! instructions in a program with the sidecar as in one without. Needs `valgrind`, from the system's packages; not part of `ci`.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::child::Child;
 use crate::steps::{self, PART_LIMIT};
@@ -19,6 +21,10 @@ use crate::{Outcome, cargo};
 const RECORD: &str = "benches/instructions.toml";
 const PACKAGE: &str = "bumpless-benches";
 const TARGET: &str = "target/instructions";
+/// Raw beats without the sidecar, and with it.
+const RAW: [&str; 2] = ["raw_beats", "raw_beats_beside_sidecar"];
+/// What the names of everything in the sidecar have in them.
+const SIDECAR: &[u8] = b"bumpless_sidecar";
 const FEW: u64 = 1_000;
 const MANY: u64 = 3_000;
 const GROWTH_LIMIT: f64 = 1.02;
@@ -33,7 +39,11 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
     let mut lines = String::new();
     let mut grown = Vec::new();
     for (name, before) in &recorded {
-        let once = (count(workspace, name, MANY)? - count(workspace, name, FEW)?) as f64;
+        let counted = |times: u64| {
+            let words = ["--count", name, &times.to_string()];
+            count(workspace, PACKAGE, &words, &[])
+        };
+        let once = (counted(MANY)? - counted(FEW)?) as f64;
         let now = once / (MANY - FEW) as f64;
         println!("{name:24} {now:>10.1}, recorded {before:.1}");
         lines += &format!("\"{name}\" = {now:.1}\n");
@@ -41,6 +51,7 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
             grown.push(format!("{name}: {before:.1} to {now:.1}"));
         }
     }
+    let raw = raw_beats(workspace)?;
     match words {
         ["--record"] => {
             let comments = text.lines().filter(|line| line.starts_with('#'));
@@ -51,7 +62,45 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
         [] => {}
         _ => bail!("instructions [--record]"),
     }
-    Ok(format!("instructions: {} operations", recorded.len()))
+    Ok(format!(
+        "instructions: {} operations; a raw beat {raw:.1}, the same beside the sidecar",
+        recorded.len()
+    ))
+}
+
+/// Instructions of a raw beat; an error if the sidecar's presence changes them.
+fn raw_beats(workspace: &Workspace) -> anyhow::Result<f64> {
+    let mut counts = [0; 2];
+    for (count_of, (program, has_sidecar)) in
+        counts.iter_mut().zip(RAW.into_iter().zip([false, true]))
+    {
+        let file = fs::read(program_path(workspace, program)).context(program)?;
+        let found = file.windows(SIDECAR.len()).any(|window| window == SIDECAR);
+        ensure!(
+            found == has_sidecar,
+            "{program}: the sidecar is in it: {found}, wanted {has_sidecar}"
+        );
+        let only_beats = [
+            "--toggle-collect=*raw_beats::beats::raw_beats*",
+            "--toggle-collect=*beside_sidecar::beats::raw_beats*",
+        ];
+        *count_of = count(workspace, program, &[&MANY.to_string()], &only_beats)?;
+    }
+    let [alone, beside] = counts;
+    println!(
+        "{:24} {alone:>10}, beside the sidecar {beside}",
+        format!("{MANY} raw beats")
+    );
+    ensure!(alone > MANY, "{alone} instructions for {MANY} raw beats");
+    ensure!(
+        alone == beside,
+        "{MANY} raw beats: {alone}, beside the sidecar {beside}"
+    );
+    Ok(alone as f64 / MANY as f64)
+}
+
+fn program_path(workspace: &Workspace, program: &str) -> PathBuf {
+    workspace.root.join(TARGET).join("release").join(program)
 }
 
 /// With the C library's system calls: valgrind hides the kernel's own page of code, which rustix would
@@ -69,13 +118,19 @@ fn has_grown(before: f64, now: f64) -> bool {
     now > before * GROWTH_LIMIT
 }
 
-/// All instructions of a run.
-fn count(workspace: &Workspace, name: &str, times: u64) -> anyhow::Result<u64> {
+/// Instructions of a run: all, unless callgrind is told which.
+fn count(
+    workspace: &Workspace,
+    program: &str,
+    words: &[&str],
+    which: &[&str],
+) -> anyhow::Result<u64> {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(workspace.root.join(TARGET).join("release").join(PACKAGE))
-        .args(["--count", name, &times.to_string()]);
+        .args(which)
+        .arg(program_path(workspace, program))
+        .args(words);
     let finished = Child::new(command, LIMIT).run()?;
     finished
         .require("valgrind")

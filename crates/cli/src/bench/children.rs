@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -119,6 +119,19 @@ impl BenchWorker {
         let killed_ns = monotonic_ns();
         kill_process(pid, Signal::KILL).map_err(BenchError::system("kill the worker"))?;
         Ok(killed_ns)
+    }
+
+    /// After [`kill`](Self::kill): waits for the end, which must not have come otherwise.
+    ///
+    /// # Errors
+    /// [`BenchError::EndedByItself`], [`BenchError::File`].
+    pub fn require_killed(&mut self) -> Result<(), BenchError> {
+        let status = self.process.wait();
+        let status = status.map_err(BenchError::file("wait for", Path::new("a child")))?;
+        if status.signal() != Some(Signal::KILL.as_raw()) {
+            return Err(BenchError::EndedByItself { status });
+        }
+        Ok(())
     }
 }
 

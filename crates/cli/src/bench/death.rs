@@ -179,7 +179,7 @@ impl Bench {
         thread::scope(|scope| {
             let stop = RequestOnDrop(&stop);
             let watcher = scope.spawn(|| watch_by_loop(watchdog, stop.0, &sender));
-            let victim = self.start_victim(run, detector)?;
+            let mut victim = self.start_victim(run, detector)?;
             settle(run);
             let is_punctual = detector != Detector::Beats || self.lag_epochs(&victim) <= 1;
             let killed_ns = victim.worker.kill()?;
@@ -187,6 +187,7 @@ impl Bench {
             drop(stop);
             // Ends without a panic of its own: what it could not do is missing in the channel.
             let _ = watcher.join();
+            victim.worker.require_killed()?;
             let latency = self.judge(&victim, run, detector, killed_ns, &first, &sightings)?;
             Ok(latency.filter(|_| is_punctual))
         })
@@ -209,7 +210,7 @@ impl Bench {
         // It takes the lease and a slot with its first scan: not when the death has come.
         let _ = watchdog.scan();
         let (sender, sightings) = channel();
-        let victim = self.start_victim(run, Detector::Pidfd)?;
+        let mut victim = self.start_victim(run, Detector::Pidfd)?;
         let pidfd = victim.worker.pidfd()?;
         thread::scope(|scope| {
             let watcher = scope.spawn(|| watch_by_pidfd(watchdog, pidfd.as_fd(), &sender));
@@ -218,6 +219,7 @@ impl Bench {
             let watched = watcher.join().unwrap_or(Err(Errno::CANCELED));
             watched.map_err(BenchError::system("wait for the worker's end"))?;
             let first = first_sighting(&sightings, run, Detector::Pidfd)?;
+            victim.worker.require_killed()?;
             self.judge(&victim, run, Detector::Pidfd, killed_ns, &first, &sightings)
         })
     }

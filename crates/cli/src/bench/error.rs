@@ -103,6 +103,12 @@ pub enum BenchError {
         /// How it ended.
         status: ExitStatus,
     },
+    /// A child that was to be killed was dead already.
+    #[error("a child ended before it was killed: {status}")]
+    EndedByItself {
+        /// How it ended.
+        status: ExitStatus,
+    },
     /// A child said something else than that it is ready.
     #[error("a child said `{found}`, and not `ready SLOT GENERATION`")]
     ChildSaid {

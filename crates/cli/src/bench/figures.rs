@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-/// Some durations, of which the least, the middle and the 99th of a hundred are told.
+/// Some durations, of which the least, the middle, the 99th of a hundred and the longest are told.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     min: f64,
     p50: f64,
     p99: f64,
+    max: f64,
 }
 
 impl Spread {
@@ -23,12 +24,13 @@ impl Spread {
             min: at(0),
             p50: at(50),
             p99: at(99),
+            max: at(100),
         }
     }
 
     /// A line of a table.
     pub fn row(self, name: &str) -> String {
-        let Self { min, p50, p99 } = self;
+        let Self { min, p50, p99, .. } = self;
         format!("{name:10}{min:>11.1}{p50:>11.1}{p99:>11.1}\n")
     }
 }
@@ -131,7 +133,7 @@ impl BarrierFigures {
             "", "min", "p50", "p99"
         );
         for (name, spread) in [("futex", self.futex_us), ("barrier", self.barrier_us)] {
-            let Spread { min, p50, p99 } = spread;
+            let Spread { min, p50, p99, .. } = spread;
             text += &format!("{name:10}{min:>9.2}{p50:>9.2}{p99:>9.2}\n");
         }
         text + &format!("barrier / futex, p50: {:.2}\n", self.ratio)
@@ -149,6 +151,7 @@ mod tests {
             min: 1.0,
             p50: 100.0,
             p99: 198.0,
+            max: 200.0,
         };
         assert_eq!(spread, wanted);
         let alone = Spread::of_ns([1_500]);
