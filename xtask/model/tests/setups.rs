@@ -138,8 +138,8 @@ const HAND_OVER: Setup = Setup {
 
 const LONG: Setup = Setup {
     name: "a crash and a restart, far apart",
-    ticks: 6,
-    drift: 5,
+    ticks: 5,
+    drift: 4,
     faults: Budget {
         crashes: 1,
         restarts: 1,
