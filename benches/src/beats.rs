@@ -16,9 +16,13 @@ pub fn times() -> Result<u64> {
 /// Beats so many times.
 #[inline(never)]
 pub fn raw_beats(table: &HeartbeatTable, handle: Handle, times: u64) -> Result<()> {
+    // By its address: as a part of this function, a beat would be cut to what this one caller needs, in the
+    // program that has no other.
+    let beat: fn(&HeartbeatTable, Handle) -> bumpless_heartbeat::Result<()> =
+        black_box(HeartbeatTable::beat);
     let mut all_beat = true;
     for _ in 0..times {
-        all_beat &= black_box(table).beat(*black_box(&handle)).is_ok();
+        all_beat &= beat(black_box(table), *black_box(&handle)).is_ok();
     }
     ensure!(all_beat, "a beat was refused");
     Ok(())

