@@ -42,7 +42,7 @@ impl TableEpoch {
 
     /// The epoch, if that is all that the word says: one comparison for flag and damage.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn alone(self) -> Option<u64> {
         if self.0 <= EPOCH_MAX {
             Some(self.0)
@@ -62,7 +62,7 @@ impl TableEpoch {
 impl EpochWord {
     /// The table's epoch now.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> TableEpoch {
         // Relaxed: the value is compared, nothing is read through it.
         TableEpoch(self.word.load(Ordering::Relaxed))
@@ -99,7 +99,7 @@ pub struct Beat(u64);
 impl Beat {
     /// The beat of `generation` at `epoch`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn new(generation: u32, epoch: u64) -> Self {
         Self((generation as u64) << 48 | (epoch & EPOCH_MAX))
     }
@@ -112,7 +112,7 @@ impl Beat {
 
     /// The bits of the word.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn bits(self) -> u64 {
         self.0
     }

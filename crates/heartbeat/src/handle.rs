@@ -21,7 +21,7 @@ pub struct Handle {
 impl Handle {
     /// The index of the slot.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn slot(self) -> usize {
         self.slot as usize
     }

@@ -136,7 +136,7 @@ impl HeartbeatTable {
 
     /// The epoch word: epoch and SUPERSEDED.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn epoch(&self) -> TableEpoch {
         self.header.epoch.now()
     }

@@ -75,7 +75,7 @@ impl Slot {
     }
 
     /// As [`beat`](Self::beat), without the reason: whether the epoch was stored.
-    #[inline]
+    #[inline(always)]
     pub fn beats(&self, live: Claim, epoch: u64) -> bool {
         // Relaxed throughout: claim and fence are decided by their values; that the store may land
         // after a fence or a release is harmless (the slot is judged by work and claim words, and

@@ -196,7 +196,7 @@ impl HeartbeatTable {
     /// anew. [`HeartbeatError::StaleHandle`], [`HeartbeatError::ForkedHandle`],
     /// [`HeartbeatError::Superseded`],
     /// [`HeartbeatError::Orphaned`], [`HeartbeatError::SlotOutOfRange`].
-    #[inline]
+    #[inline(always)]
     pub fn beat(&self, handle: Handle) -> Result<()> {
         if self.beats(handle) {
             Ok(())
@@ -337,7 +337,7 @@ impl HeartbeatTable {
     /// Whether this table gave the handle, to this process, as one load tells. Never in a table that was
     /// opened to look only, also for a handle from another opening of the same file: every store to a
     /// read-only mapping is a fault.
-    #[inline]
+    #[inline(always)]
     fn gave(&self, handle: Handle) -> bool {
         self.guard.holds(handle.table)
     }

@@ -91,7 +91,7 @@ impl Claim {
 
     /// How often the record has been claimed; 0 only when it never was.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn generation(self) -> u32 {
         (self.0 >> STATE_BITS) as u32 & GENERATION_MAX
     }
@@ -170,7 +170,7 @@ impl ClaimWord {
 
     /// The claim now, with no ordering: a filter, or the second look behind a fence.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self) -> Claim {
         // Relaxed: what is decided on it is decided by the value alone.
         Claim(self.0.load(Ordering::Relaxed))

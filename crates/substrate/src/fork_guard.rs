@@ -89,7 +89,7 @@ impl ForkGuard {
     /// False in a fork child, for any other token, and always where the check is not
     /// [cheap](Self::is_cheap), which has to be asked for by [`is_forked`](Self::is_forked) then.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn holds(&self, token: NonZeroU32) -> bool {
         // Relaxed: as in `is_forked`. A wiped page has no token's value.
         self.word().load(Ordering::Relaxed) == token.get()
@@ -101,7 +101,7 @@ impl ForkGuard {
         self.is_cheap
     }
 
-    #[inline]
+    #[inline(always)]
     fn word(&self) -> &AtomicU32 {
         // SAFETY: the start of the mapping that `_page` keeps, which is aligned for it, or a static.
         unsafe { self.word.as_ref() }

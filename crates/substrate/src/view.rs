@@ -52,7 +52,7 @@ impl<T: Shared> Clone for View<T> {
 impl<T: Shared> Deref for View<T> {
     type Target = [T];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: `first` and `count` come from a slice that `Region::slice` checked in `new`; the
         // mapping does not move or end while `self.region` lives; `T: Shared` makes a shared
@@ -78,7 +78,7 @@ impl<T: Shared> One<T> {
 impl<T: Shared> Deref for One<T> {
     type Target = T;
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: `first` is the start of a slice of one that `Region::slice` checked in `new`; for the
         // rest as for a view.

@@ -77,7 +77,7 @@ impl Work {
 
     /// Whether the owner has lost the word.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn is_fenced(self) -> bool {
         self.0 & FENCED != 0
     }
@@ -181,7 +181,7 @@ impl WorkWord {
 
     /// The word now, with no ordering: a filter.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self) -> Work {
         // Relaxed: a decision on it is confirmed by the CAS that follows, or needs the value alone.
         Work(self.0.load(Ordering::Relaxed))
