@@ -80,10 +80,8 @@ fn raw_beats(workspace: &Workspace) -> anyhow::Result<[f64; 2]> {
             found == has_sidecar,
             "{program}: the sidecar is in it: {found}, wanted {has_sidecar}"
         );
-        let only_beats = [
-            "--toggle-collect=*raw_beats::beats::raw_beats*",
-            "--toggle-collect=*beside_sidecar::beats::raw_beats*",
-        ];
+        // The beat itself: what its caller does with the answer is not the table's.
+        let only_beats = ["--toggle-collect=*HeartbeatTable::beat"];
         *count_of = count(workspace, program, &[&MANY.to_string()], &only_beats)?;
     }
     let [alone, beside] = counts;
@@ -92,6 +90,10 @@ fn raw_beats(workspace: &Workspace) -> anyhow::Result<[f64; 2]> {
         format!("{MANY} raw beats")
     );
     ensure!(alone > MANY, "{alone} instructions for {MANY} raw beats");
+    ensure!(
+        alone == beside,
+        "{MANY} raw beats: {alone} instructions, and {beside} with the sidecar in the program"
+    );
     Ok([alone, beside].map(|count| count as f64 / MANY as f64))
 }
 

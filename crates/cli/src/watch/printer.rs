@@ -20,7 +20,7 @@ pub struct Said {
 pub struct Printer(Sender<Said>);
 
 impl Printer {
-    /// A printer, and the lines, to be written by [`print`].
+    /// A printer, and the lines, to be written by [`print()`].
     #[must_use]
     pub fn new() -> (Self, Receiver<Said>) {
         let (sender, said) = channel();
