@@ -78,6 +78,10 @@ fn of_several_deaths_those_that_nobody_acknowledged_are_told_in_order_and_as_lat
     watchdog.clear_dead_bitmap(first[1]).unwrap();
     assert_eq!(told(2), [first[0], first[2], first[3]]);
     assert_eq!(told(3), [first[0], first[2], first[3]]);
+    if cfg!(bumpless_portable) {
+        // Without locks an owner that is marked and lives keeps its slot.
+        return;
+    }
     // The slot's next owner is not its last one.
     table.unregister(owners[1]).unwrap();
     let next = register(&table, &[9]);
