@@ -160,7 +160,7 @@ impl<'t> FailoverWatchdog<'t> {
         memory.unwrap_or_else(PoisonError::into_inner).lease
     }
 
-    /// One scan. Cost: four loads per live slot, a system call for the path if the last one was a
+    /// One scan. Cost: three loads for each owner in time, a system call for the path if the last one was a
     /// millisecond ago, and some for suspects.
     #[must_use = "what is not acknowledged is reported again"]
     pub fn scan(&self) -> ReclaimReport {

@@ -1,7 +1,8 @@
 //! Layer 4 of bumpless: seeing what a table, a watchdog or a node does, without a part in it.
 //!
 //! An [`ObservationRing`] takes 24 bytes for each operation that is observed, at the price of one locked
-//! instruction; one consumer drains it. A [`BlackBox`] keeps the last events in a file that whoever wrote
+//! instruction; one consumer drains it. Beats, which cost less than that, are tallied beside it by one locked
+//! instruction, and one in 256 is recorded. A [`BlackBox`] keeps the last events in a file that whoever wrote
 //! them does not have to survive. Both are the same [ring](ring::protocol) of words.
 //!
 //! A [`SidecarBox`] puts such a ring around a table, a watchdog, an election, a barrier, a node, an actuator

@@ -1,8 +1,8 @@
 //! The box: a thing and its instruments, with the thing's own calls.
 //!
 //! Contract: a call of the box does what the same call of the inner thing does, gives the same answer,
-//! and pushes one observation, or is tallied; some tell events. Nobody waits for an observer: a full ring drops, and
-//! counts what it dropped. Who wants a call unobserved takes [`inner`](SidecarBox::inner).
+//! and pushes one observation, or is tallied; some tell events. Nobody waits for an observer: a full ring
+//! drops, and counts what it dropped. Who wants a call unobserved takes [`inner`](SidecarBox::inner).
 
 use core::fmt::Debug;
 use std::sync::Arc;

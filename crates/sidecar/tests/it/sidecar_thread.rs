@@ -26,6 +26,18 @@ fn await_stats(watched: &Registration, wanted: impl Fn(&InstanceStats) -> bool) 
     }
 }
 
+/// Until the thread has stopped scanning: it scans every 10 ms while it is awake.
+fn await_asleep(watched: &Registration) {
+    let scanned_ns = || watched.stats().expect("not a fork child").scanned_ns;
+    let began = Instant::now();
+    let mut last_ns = None;
+    while last_ns != Some(scanned_ns()) {
+        assert!(began.elapsed() < LIMIT, "it goes on scanning");
+        last_ns = Some(scanned_ns());
+        await_interval(Duration::from_millis(50));
+    }
+}
+
 fn await_interval(interval: Duration) {
     std::thread::sleep(interval);
 }
@@ -54,8 +66,7 @@ fn what_is_observed_is_seen_by_the_thread_also_when_it_slept() {
     let watched = sidecar.register(&table).expect("not a fork child");
     let me = table.register(std::process::id()).expect("a slot");
     await_stats(&watched, |stats| stats.observed() == 1);
-    // Long enough to fall asleep; whether it did, the next one is seen.
-    await_interval(Duration::from_millis(250));
+    await_asleep(&watched);
     table.beat(me).expect("mine");
     let stats = await_stats(&watched, |stats| stats.observed() == 2);
     assert_eq!(stats.op(TableOp::Beat).count, 1);
