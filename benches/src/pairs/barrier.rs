@@ -2,7 +2,7 @@
 //! barrier of the standard library, which no other process can wait at.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use bumpless_barrier::{BarrierError, EpochBarrier};
@@ -23,6 +23,9 @@ pub fn epochs(stage: &mut dyn Stage, members: usize) -> Result<()> {
     let mut own = joined.pop().context("a member")?;
     let threads = Barrier::new(members);
     let ends = AtomicBool::new(false);
+    // Not a flag: one that is late on its way out of a round would see it before the last one, and leave
+    // the others waiting there.
+    let last_round = AtomicU64::new(u64::MAX);
     std::thread::scope(|scope| {
         for mut member in joined {
             // Until this thread leaves: then each wait is short of nobody but those who have left, too.
@@ -35,26 +38,27 @@ pub fn epochs(stage: &mut dyn Stage, members: usize) -> Result<()> {
             );
         }
         for _ in 1..members {
-            let (threads, ends) = (&threads, &ends);
+            let (threads, last_round) = (&threads, &last_round);
             scope.spawn(move || {
-                loop {
+                let mut rounds = 0;
+                // Relaxed: set before the last round begins, and each round is ordered by the barrier.
+                while rounds < last_round.load(Ordering::Relaxed) {
                     threads.wait();
-                    // Relaxed: ordered by the barrier, at which whoever sets it comes next.
-                    if ends.load(Ordering::Relaxed) {
-                        break;
-                    }
+                    rounds += 1;
                 }
             });
         }
-        let mut all_there = true;
+        let (mut all_there, mut rounds) = (true, 0);
         let measured = stage.compare(
             &mut in_a_row(|| all_there &= own.wait().is_ok_and(|end| end.absent.is_empty())),
             &mut in_a_row(|| {
                 threads.wait();
+                rounds += 1;
             }),
         );
-        // Relaxed: as above.
+        // Relaxed, both: as above.
         ends.store(true, Ordering::Relaxed);
+        last_round.store(rounds + 1, Ordering::Relaxed);
         threads.wait();
         drop(own);
         measured?;
