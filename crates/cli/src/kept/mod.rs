@@ -45,10 +45,12 @@ impl Group {
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Waits for the command in a thread of its own, kills who is left of the group, and tells.
+    /// Waits for the command in a thread of its own, kills who is left of the group, does what is to be done
+    /// `before_burial`, while the dead have their pids and their group still, and tells.
     pub fn tell_of_the_end(
         self,
         mut process: Child,
+        before_burial: impl FnOnce() + Send + 'static,
         tell: impl FnOnce(std::io::Result<ExitStatus>) + Send + 'static,
     ) {
         thread::spawn(move || {
@@ -56,6 +58,7 @@ impl Group {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(waitid(WaitId::Pid(self.0), options), Err(Errno::INTR)) {}
             self.signal(Signal::KILL);
+            before_burial();
             tell(process.wait());
         });
     }

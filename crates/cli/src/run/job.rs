@@ -117,12 +117,13 @@ fn attend(arguments: &JobArguments) -> Result<u8, RunError> {
     };
     // The command has its input, and its end of the pipe, alone.
     drop(command);
-    way.watch(&progress, group, times);
+    let last_words = way.watch(&progress, group, times);
     listen(&sender);
-    group.tell_of_the_end(process, move |status| {
+    let tell = move |status| {
         // Nobody listens when the process is about to end.
         let _ = sender.send(News::Ended(status));
-    });
+    };
+    group.tell_of_the_end(process, || last_words.hear(), tell);
     let mut watch = Watch {
         arguments,
         seat,

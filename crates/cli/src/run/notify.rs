@@ -1,8 +1,10 @@
 //! Progress by systemd's protocol: datagrams of `NAME=value` lines to the socket `NOTIFY_SOCKET`.
 //!
-//! Contract: counts only what the kernel says was sent by a process of the command's group. All else is
-//! ignored and counted: other senders, what is no text or no `NAME=value` lines, what is too long. Names
-//! that mean nothing here are no junk: the protocol has many. A datagram that carries descriptors is
+//! Contract: counts only what the kernel says was sent by a process of the command's group. A sender that has
+//! ended and was waited for since has no group any more; it is believed, as only this user can reach the
+//! socket: a script's short-lived helper would else be heard or not by chance, and a healthy command be taken
+//! for silent. All else is ignored and counted: other senders, what is no text or no `NAME=value` lines, what
+//! is too long. Names that mean nothing here are no junk: the protocol has many. A datagram that carries descriptors is
 //! ignored, too; the kernel closes them, which is what a sender of `BARRIER=1` waits for.
 //!
 //! | line | leads to |
@@ -58,7 +60,7 @@ pub fn open(path: &Path) -> std::io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// Takes in notices until the socket fails.
+/// Takes in notices until the socket is shut down, and what was said before to the last word.
 pub fn watch(socket: &UnixDatagram, group: Group, progress: &Progress, stop_within: Duration) {
     let mut ignored = 0_u64;
     while let Ok(received) = receive(socket, group.id()) {
@@ -90,7 +92,7 @@ pub fn watch(socket: &UnixDatagram, group: Group, progress: &Progress, stop_with
     }
 }
 
-/// One datagram.
+/// One datagram; an error when the socket was shut down and nothing is left in it.
 fn receive(socket: &UnixDatagram, group: Pid) -> Result<Result<Notice, Junk>, Errno> {
     let mut bytes = [0; LEN_MAX];
     // No room for descriptors: the kernel closes what it cannot deliver.
@@ -110,9 +112,14 @@ fn receive(socket: &UnixDatagram, group: Pid) -> Result<Result<Notice, Junk>, Er
         ControlMessageOwned::ScmCredentials(sender) => Some(sender.pid()),
         _ => None,
     });
-    let pid = Pid::from_raw(sender.unwrap_or(0));
-    if pid.is_none_or(|pid| getpgid(Some(pid)) != Ok(group)) {
-        return Ok(Err(Junk::Sender(sender.unwrap_or(0))));
+    // The kernel adds the sender to whatever was sent.
+    let sender = sender.ok_or(Errno::ESHUTDOWN)?;
+    let is_of = |pid| {
+        let found = getpgid(Some(pid));
+        found == Ok(group) || found == Err(rustix::io::Errno::SRCH)
+    };
+    if !Pid::from_raw(sender).is_some_and(is_of) {
+        return Ok(Err(Junk::Sender(sender)));
     }
     let (len, is_cut) = (received.bytes, received.flags.contains(MsgFlags::MSG_TRUNC));
     Ok(if is_cut { None } else { parse(&bytes[..len]) }.ok_or(Junk::Content))
@@ -150,7 +157,9 @@ impl std::fmt::Display for Junk {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::net::Shutdown;
 
+    use bumpless_substrate::unusual::{ForkedChild, fork_and_run};
     use nix::sys::socket::{ControlMessage, sendmsg};
     use rustix::process::{getpgrp, getpid};
 
@@ -208,6 +217,37 @@ mod tests {
         let foreign = Junk::Sender(getpid().as_raw_nonzero().get());
         assert_eq!(hear(b"WATCHDOG=1", Pid::INIT), Err(foreign));
         assert_eq!(hear(&[b'x'; LEN_MAX + 1], getpgrp()), Err(Junk::Content));
+    }
+
+    #[test]
+    fn a_sender_that_has_ended_since_is_heard() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let socket = open(&path).expect("a socket");
+        let speaker = UnixDatagram::unbound().expect("a socket");
+        speaker.connect(&path).expect("connected");
+        let child = fork_and_run(|| i32::from(speaker.send(b"STOPPING=1").is_err()));
+        assert_eq!(child.and_then(ForkedChild::wait).expect("ended"), Some(0));
+        let stopping = Notice {
+            stopping: true,
+            ..Notice::default()
+        };
+        assert_eq!(receive(&socket, getpgrp()), Ok(Ok(stopping)));
+    }
+
+    #[test]
+    fn what_was_said_before_the_socket_was_shut_down_is_heard_and_then_it_ends() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let socket = open(&path).expect("a socket");
+        let speaker = UnixDatagram::unbound().expect("a socket");
+        for said in [&b"WATCHDOG=1"[..], b""] {
+            speaker.send_to(said, &path).expect("sent");
+        }
+        socket.shutdown(Shutdown::Both).expect("shut down");
+        assert!(matches!(receive(&socket, getpgrp()), Ok(Ok(_))));
+        assert_eq!(receive(&socket, getpgrp()), Ok(Err(Junk::Content)));
+        assert_eq!(receive(&socket, getpgrp()), Err(Errno::ESHUTDOWN));
     }
 
     #[test]

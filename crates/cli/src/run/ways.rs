@@ -5,14 +5,17 @@
 //! yet or is replaced by another one, and costs a system call now and then. What counts is its change
 //! time, inode and size: nobody can set the first back.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::Read;
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,9 @@ use crate::kept::Group;
 /// Between two looks at a file.
 const LOOKS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(5)..=Duration::from_millis(250);
+
+/// For what the command has said before it ended: a few datagrams that are there already.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// One way, before the command is started.
 #[derive(Debug)]
@@ -83,8 +89,9 @@ impl Way {
     }
 
     /// Watches, once the command runs.
-    pub fn watch(self, progress: &Arc<Progress>, group: Group, times: Times) {
+    pub fn watch(self, progress: &Arc<Progress>, group: Group, times: Times) -> LastWords {
         let progress = Arc::clone(progress);
+        let mut last_words = LastWords(None);
         match self {
             Self::None => {}
             Self::File(path) => {
@@ -97,9 +104,34 @@ impl Way {
                 thread::spawn(move || watch_pipe(read.into(), &progress));
             }
             Self::Notify(socket) => {
-                thread::spawn(move || notify::watch(&socket, group, &progress, times.stop_within));
+                let (heard, all_heard) = channel::<Infallible>();
+                let socket = Arc::new(socket);
+                last_words = LastWords(Some((Arc::clone(&socket), all_heard)));
+                thread::spawn(move || {
+                    notify::watch(&socket, group, &progress, times.stop_within);
+                    drop(heard);
+                });
             }
         }
+        last_words
+    }
+}
+
+/// What the command has said with its last breath, and nobody has listened to yet.
+#[derive(Debug)]
+pub struct LastWords(Option<(Arc<UnixDatagram>, Receiver<Infallible>)>);
+
+impl LastWords {
+    /// Waits until it was heard. To be called while the command is dead and not yet waited for: it has its
+    /// group still.
+    pub fn hear(self) {
+        let Some((socket, all_heard)) = self.0 else {
+            return;
+        };
+        // Cannot fail for a socket that is open.
+        let _ = socket.shutdown(Shutdown::Both);
+        // Over when the listener ends; one that cannot show what it heard must not keep the job.
+        let _ = all_heard.recv_timeout(LAST_WORDS);
     }
 }
 

@@ -59,10 +59,14 @@ pub fn run(words: &Words, input: &str, timeout: Duration) -> Result<(), Failure>
         let _ = pipe.write_all(input.as_bytes());
     }
     let (sender, ended) = channel();
-    group.tell_of_the_end(process, move |status| {
-        // Nobody listens when the time is over.
-        let _ = sender.send(status);
-    });
+    group.tell_of_the_end(
+        process,
+        || (),
+        move |status| {
+            // Nobody listens when the time is over.
+            let _ = sender.send(status);
+        },
+    );
     match ended.recv_timeout(timeout) {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(Failure::Status(status)),
