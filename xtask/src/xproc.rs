@@ -43,7 +43,8 @@ pub fn run(workspace: &Workspace, filters: &[&str]) -> Outcome {
         .rev()
         .find(|line| !line.trim().is_empty());
     let closing = closing.map_or("", |line| line.trim());
-    finished.require(&format!("the scenarios (last line: `{closing}`)"))?;
+    let failed = failed(&finished.stdout);
+    finished.require(&format!("the scenarios ({failed}last line: `{closing}`)"))?;
     let count = Count::parse(closing)
         .with_context(|| format!("last line is not a count of scenarios: `{closing}`"))?;
     count.require_all_passed()?;
@@ -51,6 +52,18 @@ pub fn run(workspace: &Workspace, filters: &[&str]) -> Outcome {
         "xproc: {} scenarios, {} passed, {} skipped",
         count.scenarios, count.passed, count.skipped
     ))
+}
+
+/// The scenarios that a line says failed, each once, and what each said, on one line.
+fn failed(lines: &[String]) -> String {
+    let mut told: Vec<&str> = Vec::new();
+    for line in lines {
+        if line.starts_with("scenario ") && line.contains(" ... FAILED") && !told.contains(&&**line)
+        {
+            told.push(line);
+        }
+    }
+    told.iter().map(|line| format!("{line}; ")).collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -109,6 +122,21 @@ mod tests {
             short.require_all_passed().unwrap_err().to_string(),
             "27 of 30 scenarios passed, 2 skipped"
         );
+    }
+
+    #[test]
+    fn scenarios_that_failed_are_named_once_each() {
+        let lines = [
+            "scenario 1 a ... ok (0.1 s)",
+            "scenario 2 b ... FAILED: at x: no (0.2 s)",
+            "a child says: FAILED",
+            "scenario 2 b ... FAILED: at x: no (0.2 s)",
+        ];
+        assert_eq!(
+            failed(&lines.map(String::from)),
+            "scenario 2 b ... FAILED: at x: no (0.2 s); "
+        );
+        assert_eq!(failed(&[]), "");
     }
 
     #[test]

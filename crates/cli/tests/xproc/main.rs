@@ -1,7 +1,7 @@
 //! The scenarios with real processes, real files and real signals: registry and runner.
 //!
-//! Contract: one line for each scenario, `ok`, `skipped` or `FAILED`, and a last line with the counts;
-//! exit code 1 when one failed. Arguments choose scenarios by number or by a part of the name. The
+//! Contract: one line for each scenario, `ok`, `skipped` or `FAILED`, those that failed once more, and a
+//! last line with the counts; exit code 1 when one failed. Arguments choose scenarios by number or by a part of the name. The
 //! same program is every child: with a role as its first argument it plays that role.
 //!
 //! "Table" is 64 slots and a grace of 3 epochs unless a scenario says otherwise. The watchdog's scans
@@ -190,12 +190,16 @@ fn main() -> ExitCode {
         .filter(|scenario| scenario.is_chosen(&arguments))
         .collect();
     let (mut passed, mut skipped) = (0, 0);
+    let mut failed = Vec::new();
     for scenario in &chosen {
         match scenario.run_alone() {
             Outcome::Passed => passed += 1,
             Outcome::Skipped => skipped += 1,
-            Outcome::Failed => {}
+            Outcome::Failed(line) => failed.push(line),
         }
+    }
+    for line in failed {
+        println!("{line}");
     }
     let count = chosen.len();
     println!("xproc: {count} scenarios, {passed} passed, {skipped} skipped");
@@ -205,7 +209,8 @@ fn main() -> ExitCode {
 enum Outcome {
     Passed,
     Skipped,
-    Failed,
+    /// With the line that said so.
+    Failed(String),
 }
 
 impl Scenario {
@@ -239,9 +244,11 @@ impl Scenario {
             println!("{title} ... ok ({seconds:.1} s{notes})");
             return Outcome::Passed;
         }
-        let failure = failure.unwrap_or_default();
-        println!("{title} ... FAILED: {failure} ({seconds:.1} s)");
-        Outcome::Failed
+        // On one line, for those who look for it.
+        let failure = failure.unwrap_or_default().replace('\n', " ");
+        let line = format!("{title} ... FAILED: {failure} ({seconds:.1} s)");
+        println!("{line}");
+        Outcome::Failed(line)
     }
 }
 
