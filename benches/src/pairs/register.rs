@@ -6,11 +6,10 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
 use bumpless_heartbeat::HeartbeatTable;
-use nix::fcntl::{FcntlArg, fcntl};
-use nix::libc::{F_UNLCK, F_WRLCK, SEEK_SET, flock};
 
 use crate::fleet::{Fleet, in_memory_folder};
 use crate::floor::Lines;
+use crate::locks::ByteLock;
 use crate::mutexes::Whole;
 use crate::pair::{Goal, Pair, Stage, in_a_row};
 
@@ -96,25 +95,18 @@ fn beside_floor(stage: &mut dyn Stage) -> Result<()> {
     let empty = Empty::new()?;
     let folder = in_memory_folder()?;
     let file = File::create(folder.path().join("lock")).context("a file to lock")?;
-    let lock = |kind: i32| flock {
-        l_type: kind as i16,
-        l_whence: SEEK_SET as i16,
-        l_start: 1 << 20,
-        l_len: 1,
-        l_pid: 0,
-    };
-    let (take, drop) = (lock(F_WRLCK), lock(F_UNLCK));
+    let lock = ByteLock::new(file);
     let lines = Lines::new(1);
     let (mut value, mut all_done) = (0, true);
     stage.compare(
         &mut in_a_row(|| empty.once()),
         &mut in_a_row(|| {
-            all_done &= fcntl(&file, FcntlArg::F_OFD_SETLK(&take)).is_ok();
+            all_done &= lock.take();
             for _ in 0..8 {
                 all_done &= black_box(&lines).exchange(value, value + 1);
                 value += 1;
             }
-            all_done &= fcntl(&file, FcntlArg::F_OFD_SETLK(&drop)).is_ok();
+            all_done &= lock.give_back();
             black_box(all_done);
         }),
     )?;

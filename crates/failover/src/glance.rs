@@ -5,27 +5,25 @@
 //! leaves behind in [`Seen`] what it would. Everybody else is judged. Three loads from each line, and code
 //! small enough to stay in registers: it is what a scan of many living owners costs.
 
-use bumpless_heartbeat::epoch::Beat;
 use bumpless_heartbeat::slot::Slot;
 
 use crate::judge::Seen;
+use crate::roster::{Owners, WORD};
 
-/// Owners in a word of the occupancy hint.
-const WORD: usize = 64;
-
-/// Passes over the owners in time among those of `bits`, the slots from `first` on; the bits of the others,
-/// and how many epochs the former are behind at most. `now` is the epoch after the tick.
+/// Passes over the owners in time among those of `bits`, the slots from `first` on, of which `owners` is
+/// remembered; the bits of the others, and how many epochs the former are behind at most. `now` is the epoch
+/// after the tick.
 #[inline(never)]
 pub fn pass_over(
     slots: &[Slot],
-    seen: &mut [Seen],
+    owners: &mut Owners,
     first: usize,
     bits: u64,
     now: u64,
 ) -> (u64, u64) {
     let (mut others, mut largest_lag) = (0, 0);
-    let end = slots.len().min(seen.len()).min(first + WORD);
-    let (Some(slots), Some(seen)) = (slots.get(first..end), seen.get_mut(first..end)) else {
+    let end = slots.len().min(first + WORD);
+    let Some(slots) = slots.get(first..end) else {
         return (bits, 0);
     };
     let mut look = |slot: &Slot, seen: &mut Seen, index: usize| match lag_in_time(slot, seen, now) {
@@ -34,14 +32,14 @@ pub fn pass_over(
         None => others |= 1 << index,
     };
     if bits == u64::MAX {
-        for (index, (slot, seen)) in slots.iter().zip(seen).enumerate() {
+        for (index, (slot, seen)) in slots.iter().zip(owners).enumerate() {
             look(slot, seen, index);
         }
     } else {
         let mut rest = bits;
         while rest != 0 {
             let index = rest.trailing_zeros() as usize;
-            if let (Some(slot), Some(seen)) = (slots.get(index), seen.get_mut(index)) {
+            if let (Some(slot), Some(seen)) = (slots.get(index), owners.get_mut(index)) {
                 look(slot, seen, index);
             }
             rest &= rest - 1;
@@ -53,21 +51,22 @@ pub fn pass_over(
 /// How many epochs the owner is behind, if it is passed over.
 #[inline(always)]
 fn lag_in_time(slot: &Slot, seen: &mut Seen, now: u64) -> Option<u64> {
-    let claim = slot.peek_claim();
-    // Of another generation, or ahead of the scan: more than one.
-    let due = Beat::new(claim.generation(), now).bits();
-    let behind = due.wrapping_sub(slot.peek_beat().bits());
+    let (claim, beat) = (slot.peek_claim(), slot.peek_beat());
+    // As the claim is the one seen, so is the generation. Of another one, or ahead of the scan: more than one.
+    let due = seen.beat.at(now).bits();
+    let behind = due.wrapping_sub(beat.bits());
     if claim != seen.claim || behind > 1 || !slot.is_certified() {
         return None;
     }
     // Not below what was seen before: the scan has ticked since.
-    seen.epoch = now - behind;
+    seen.beat = beat;
     Some(behind)
 }
 
 #[cfg(test)]
 mod tests {
     use bumpless_heartbeat::NO_KEEPER;
+    use bumpless_heartbeat::epoch::Beat;
     use bumpless_substrate::claim::Claim;
     use bumpless_substrate::layout::Shared;
     use bumpless_substrate::sync::Ordering;
@@ -85,14 +84,17 @@ mod tests {
         let claim = slot.publish(claiming).expect("claiming");
         slot.keeper_word().store(keeper, Ordering::Relaxed);
         assert!(slot.beats(claim, epoch));
-        (slot, Seen { claim, epoch: 1 })
+        let beat = Beat::new(claim.generation(), 1);
+        (slot, Seen { claim, beat })
     }
 
     /// Whether the owner is passed over, its lag, and the beat that is remembered.
     fn passed(slot: &Slot, seen: &mut Seen) -> (bool, u64, u64) {
-        let slots = core::slice::from_ref(slot);
-        let (others, lag) = pass_over(slots, core::slice::from_mut(seen), 0, 1, NOW);
-        (others == 0, lag, seen.epoch)
+        let mut owners = [Seen::default(); WORD];
+        owners[0] = *seen;
+        let (others, lag) = pass_over(core::slice::from_ref(slot), &mut owners, 0, 1, NOW);
+        *seen = owners[0];
+        (others == 0, lag, seen.beat.epoch())
     }
 
     #[test]
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn a_lower_beat_than_the_last_one_seen_is_judged_or_as_late_as_that_one() {
         let (slot, mut seen) = owner(ARMED, NOW - 2);
-        seen.epoch = NOW - 1;
+        seen.beat = seen.beat.at(NOW - 1);
         assert_eq!(passed(&slot, &mut seen), (false, 0, NOW - 1));
         assert!(slot.beats(seen.claim, NOW - 1));
         assert_eq!(passed(&slot, &mut seen), (true, 1, NOW - 1));
@@ -135,7 +137,8 @@ mod tests {
 
     #[test]
     fn slots_beyond_the_table_are_nobodys_and_a_full_word_is_gone_through() {
-        let (slots, mut seen): (Vec<Slot>, Vec<Seen>) = (0..64).map(|_| owner(ARMED, NOW)).unzip();
+        let (slots, seen): (Vec<Slot>, Vec<Seen>) = (0..WORD).map(|_| owner(ARMED, NOW)).unzip();
+        let mut seen: Owners = seen.try_into().expect("a word of them");
         assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (0, 0));
         slots[63].keeper_word().store(DIED, Ordering::Relaxed);
         assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (1 << 63, 0));

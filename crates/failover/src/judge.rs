@@ -6,6 +6,7 @@
 //! compare-and-swap an owner may still beat: it is then fenced although it lives, which is safe (its
 //! next call says so) and cannot be prevented.
 
+use bumpless_heartbeat::epoch::Beat;
 use bumpless_heartbeat::slot::{FenceOutcome, Slot};
 use bumpless_heartbeat::{Certificate, HeartbeatSnapshot, UnitSet};
 use bumpless_substrate::claim::{Claim, ClaimState};
@@ -61,7 +62,8 @@ pub struct Scan {
 pub struct Seen {
     /// Of the owner that beat.
     pub(crate) claim: Claim,
-    pub(crate) epoch: u64,
+    /// Always of that owner's generation.
+    pub(crate) beat: Beat,
 }
 
 /// What a judgement asks of the world.
@@ -106,7 +108,7 @@ impl Finding {
             units: UnitSet::EMPTY,
             is_fenced: false,
             is_acknowledged: false,
-            last_seen_epoch: seen.epoch,
+            last_seen_epoch: seen.beat.epoch(),
         }
     }
 
@@ -178,7 +180,7 @@ fn judge_live(
     if scan.mode == Mode::TickAfterPause {
         *seen = Seen {
             claim,
-            epoch: scan.epoch,
+            beat: Beat::new(generation, scan.epoch),
         };
     }
     let beat = slot.peek_beat();
@@ -293,7 +295,7 @@ impl Default for Seen {
     fn default() -> Self {
         Self {
             claim: Claim::FREE,
-            epoch: 0,
+            beat: Beat::from_bits(0),
         }
     }
 }
@@ -302,16 +304,16 @@ impl Seen {
     /// Takes in what the slot shows now; the epochs since the last accepted beat.
     fn lag(&mut self, claim: Claim, now: u64, beat: Option<u64>) -> u64 {
         if self.claim.generation() != claim.generation() {
-            self.epoch = now;
+            self.beat = Beat::new(claim.generation(), now);
         }
         self.claim = claim;
         if let Some(beat) = beat
-            && beat > self.epoch
+            && beat > self.beat.epoch()
             && beat <= now + PLAUSIBLY_AHEAD_EPOCHS
         {
-            self.epoch = beat.min(now);
+            self.beat = self.beat.at(beat.min(now));
         }
-        now.saturating_sub(self.epoch)
+        now.saturating_sub(self.beat.epoch())
     }
 }
 

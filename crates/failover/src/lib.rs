@@ -17,6 +17,8 @@ mod recycled;
 #[cfg(not(bumpless_loom))]
 mod report;
 #[cfg(not(bumpless_loom))]
+mod roster;
+#[cfg(not(bumpless_loom))]
 mod run;
 #[cfg(not(bumpless_loom))]
 mod tenure;

@@ -12,7 +12,7 @@ use bumpless_substrate::sync::Ordering;
 
 use crate::report::{ReclaimReport, SlotRef};
 use crate::verdict::Verdict;
-use crate::watchdog::{FailoverWatchdog, LINES_ROUND_SCANS, Memory};
+use crate::watchdog::{FailoverWatchdog, Memory};
 
 /// A registrant recycled the slot: it had the lock, if slots have locks, and asked every source.
 const RECYCLED: Evidence = Evidence {
@@ -30,7 +30,7 @@ impl FailoverWatchdog<'_> {
     pub(crate) fn scan_deaths(&self, term: u32, memory: &mut Memory, report: &mut ReclaimReport) {
         // Relaxed: a hint; the round over all lines makes good what it misses.
         let hint = self.table.header().deaths_hint.load(Ordering::Relaxed);
-        let round = memory.scans.is_multiple_of(LINES_ROUND_SCANS);
+        let round = memory.is_round();
         let hint_has_moved = hint != memory.deaths_hint;
         if hint_has_moved || round {
             memory.deaths_hint = hint;
@@ -50,7 +50,19 @@ impl FailoverWatchdog<'_> {
             waiting.dedup();
         }
         let judged = report.dead_slots.len();
+        // Both are in rising order, so they are gone through side by side.
+        let mut next = 0;
         memory.deaths_waiting.retain(|slot| {
+            let rest = report.dead_slots.get(next..judged).unwrap_or_default();
+            next += rest
+                .iter()
+                .take_while(|(told, _)| told.slot < *slot)
+                .count();
+            let told = report.dead_slots.get(next).filter(|_| next < judged);
+            // Its line of verdicts has just been read, and this death waits there.
+            if told.is_some_and(|(told, _)| told.slot == *slot && told.deaths > 0) {
+                return true;
+            }
             let cells = self.table.cells(*slot as usize);
             let waiting = cells.filter(|cells| cells.verdict.deaths().waiting() > 0);
             if let Some(cells) = waiting {

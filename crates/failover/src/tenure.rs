@@ -12,7 +12,7 @@ use bumpless_substrate::proof::Proof;
 use bumpless_substrate::sync::Ordering;
 
 use crate::lease::{Holder, Lease};
-use crate::watchdog::{FailoverWatchdog, LINES_ROUND_SCANS, Memory};
+use crate::watchdog::{FailoverWatchdog, Memory, ROUND_SCANS};
 
 /// A hung holder is replaced after so many of its planned intervals without a tick.
 const HUNG_INTERVALS: u64 = 4;
@@ -70,7 +70,7 @@ impl FailoverWatchdog<'_> {
     fn keep_registered(&self, memory: &mut Memory) {
         self.beat(memory);
         if memory.handle.is_none() && memory.scans >= memory.registers_at_scan {
-            memory.registers_at_scan = memory.scans + LINES_ROUND_SCANS;
+            memory.registers_at_scan = memory.scans + ROUND_SCANS;
             let label = Label::new("watchdog").unwrap_or_default();
             let profile = Profile {
                 role: SlotRole::Watchdog,

@@ -92,7 +92,7 @@ impl ToldDeaths {
             && told.evidence.source == ProofSource::Certificate
             && snapshot.is_fenced
             // A beat ahead of the scan would count for more at the next one.
-            && beat.is_none_or(|epoch| epoch <= seen.epoch)
+            && beat.is_none_or(|epoch| epoch <= seen.beat.epoch())
             // Read behind the words above: units only ever leave a fenced word, so none left in between.
             && cells.slot.units(claim.generation()) == told.units;
         if is_final && self.deaths.len() < TOLD_MAX {
@@ -122,7 +122,7 @@ impl Told {
             && slot.certificate() == Certificate::Died
             && slot.peek_work() == self.work
             && (deaths.waiting(), deaths.recorded()) == (told.deaths, told.deaths_recorded)
-            && (seen.claim, seen.epoch) == (self.claim, snapshot.last_seen_epoch)
+            && (seen.claim, seen.beat.epoch()) == (self.claim, snapshot.last_seen_epoch)
             && slot.peek_role() == snapshot.role
             && slot.grace_epochs() == snapshot.grace_epochs
             && told.term == term
@@ -303,7 +303,9 @@ mod tests {
             ("the mark", |corpse| {
                 corpse.slot.keeper_word().store(1, Ordering::Relaxed);
             }),
-            ("what was seen", |corpse| corpse.seen.epoch += 1),
+            ("what was seen", |corpse| {
+                corpse.seen.beat = corpse.seen.beat.at(EPOCH + 1);
+            }),
             ("the grace", |corpse| corpse.slot.set_grace(9)),
             ("the owner", |corpse| {
                 let dead = corpse.slot.peek_claim();

@@ -21,6 +21,7 @@ use crate::glance::pass_over;
 use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
 use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
+use crate::roster::Roster;
 use crate::tenure::Stillness;
 use crate::told::ToldDeaths;
 use crate::verdict::Verdict;
@@ -28,9 +29,9 @@ use crate::verdict::Verdict;
 /// The grace of a watchdog made by [`FailoverWatchdog::new`], in epochs.
 pub const DEFAULT_GRACE_EPOCHS: u64 = 3;
 
-/// The verdict lines of all slots in use are looked at once in so many scans, whatever the hint says: a
-/// recycler that died between recording a death and saying so is made good then.
-pub(crate) const LINES_ROUND_SCANS: u64 = 256;
+/// All words of the occupancy and the verdict lines of all slots in use are looked at once in so many scans,
+/// whatever the hints say: a recycler that died between recording a death and saying so is made good then.
+pub(crate) const ROUND_SCANS: u64 = 256;
 
 /// The path is looked at when the last look is so old: a scan that follows the last one at once does without
 /// the system call, which takes several times as long as all the rest.
@@ -82,8 +83,8 @@ pub(crate) struct Memory {
     pub(crate) lease: Option<Lease>,
     /// What it sees of another holder.
     pub(crate) stillness: Stillness,
-    /// By slot.
-    seen: Vec<Seen>,
+    /// Whom it looks at, and what it saw of each.
+    roster: Roster,
     /// The deaths that its last scan that ticked told of.
     told: ToldDeaths,
     /// The header's hint at the last look at the verdict lines.
@@ -115,7 +116,7 @@ impl<'t> FailoverWatchdog<'t> {
             registers_at_scan: 0,
             lease: None,
             stillness: Stillness::default(),
-            seen: vec![Seen::default(); table.capacity()],
+            roster: Roster::new(table.capacity()),
             told: ToldDeaths::default(),
             // No count that a new table shows.
             deaths_hint: u64::MAX,
@@ -204,28 +205,33 @@ impl<'t> FailoverWatchdog<'t> {
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
         };
-        let Memory { seen, told, .. } = &mut *memory;
+        let round = memory.is_round();
+        let Memory { roster, told, .. } = &mut *memory;
         told.begin();
         let mut pass = Pass {
             scan,
             lease,
             started_ns,
-            seen,
             told,
             report,
         };
-        self.table.occupancy().for_each_word(|first, mut bits| {
+        let (slots, occupancy) = (self.table.slots(), self.table.occupancy());
+        roster.update(occupancy, round);
+        roster.for_each_word(occupancy, |first, mut bits, owners| {
             if mode == Mode::Tick {
                 let lag_epochs;
-                let slots = self.table.slots();
-                (bits, lag_epochs) = pass_over(slots, pass.seen, first as usize, bits, scan.epoch);
+                (bits, lag_epochs) = pass_over(slots, owners, first as usize, bits, scan.epoch);
                 pass.lags(lag_epochs);
             }
             while bits != 0 {
-                let slot = first + bits.trailing_zeros();
+                let index = bits.trailing_zeros();
                 bits &= bits - 1;
-                if mode != Mode::Tick || !self.tell_again(slot, &mut pass) {
-                    self.scan_slot(slot, &mut pass);
+                let Some(seen) = owners.get_mut(index as usize) else {
+                    continue;
+                };
+                let slot = first + index;
+                if mode != Mode::Tick || !self.tell_again(slot, seen, &mut pass) {
+                    self.scan_slot(slot, seen, &mut pass);
                 }
             }
         });
@@ -251,9 +257,8 @@ impl<'t> FailoverWatchdog<'t> {
     /// Tells a death of the last scan again, if nothing has changed. Apart from the judgement, which takes
     /// several times as long.
     #[inline(never)]
-    fn tell_again(&self, slot: u32, pass: &mut Pass<'_>) -> bool {
-        let index = slot as usize;
-        let (Some(cells), Some(seen)) = (self.table.cells(index), pass.seen.get(index)) else {
+    fn tell_again(&self, slot: u32, seen: &Seen, pass: &mut Pass<'_>) -> bool {
+        let Some(cells) = self.table.cells(slot as usize) else {
             return false;
         };
         let Some(entry) = pass.told.again(slot, cells, seen, pass.lease.term()) else {
@@ -263,15 +268,14 @@ impl<'t> FailoverWatchdog<'t> {
             return false;
         }
         pass.report.dead_slots.push(*entry);
-        let lag_epochs = pass.scan.epoch.saturating_sub(seen.epoch);
+        let lag_epochs = pass.scan.epoch.saturating_sub(seen.beat.epoch());
         pass.lags(lag_epochs);
         true
     }
 
     #[inline(never)]
-    fn scan_slot(&self, slot: u32, pass: &mut Pass<'_>) {
-        let index = slot as usize;
-        let (Some(cells), Some(seen)) = (self.table.cells(index), pass.seen.get_mut(index)) else {
+    fn scan_slot(&self, slot: u32, seen: &mut Seen, pass: &mut Pass<'_>) {
+        let Some(cells) = self.table.cells(slot as usize) else {
             return;
         };
         let (scan, lease) = (pass.scan, pass.lease);
@@ -339,9 +343,15 @@ struct Pass<'a> {
     scan: Scan,
     lease: Lease,
     started_ns: u64,
-    seen: &'a mut [Seen],
     told: &'a mut ToldDeaths,
     report: &'a mut ReclaimReport,
+}
+
+impl Memory {
+    /// Whether this scan looks at everything, whatever the hints say.
+    pub(crate) fn is_round(&self) -> bool {
+        self.scans.is_multiple_of(ROUND_SCANS)
+    }
 }
 
 impl Pass<'_> {

@@ -117,12 +117,26 @@ impl Beat {
         self.0
     }
 
+    /// The beat of the same generation at another epoch.
+    #[must_use]
+    #[inline(always)]
+    pub const fn at(self, epoch: u64) -> Self {
+        Self(self.0 & !EPOCH_MAX | epoch & EPOCH_MAX)
+    }
+
+    /// The epoch of the beat, whoever made it.
+    #[must_use]
+    #[inline(always)]
+    pub const fn epoch(self) -> u64 {
+        self.0 & EPOCH_MAX
+    }
+
     /// The epoch of the beat, if `generation` made it.
     #[must_use]
     #[inline]
     pub const fn epoch_of(self, generation: u32) -> Option<u64> {
         if (self.0 >> 48) as u16 == generation as u16 {
-            Some(self.0 & EPOCH_MAX)
+            Some(self.epoch())
         } else {
             None
         }
@@ -164,5 +178,7 @@ mod tests {
         let beat = Beat::new(0x1_0005, 99);
         assert_eq!(beat.epoch_of(5), Some(99));
         assert_eq!(beat.epoch_of(6), None);
+        assert_eq!(beat.at(7), Beat::new(5, 7));
+        assert_eq!(beat.at(u64::MAX).epoch(), EPOCH_MAX);
     }
 }

@@ -6,7 +6,7 @@
 //!      0  preamble of the region (substrate)                          64 B
 //!     64  epoch line: read by every beat, written by the primary watchdog
 //!    128  watchdog line: lease, period, recorded deaths
-//!    192  doorbell line
+//!    192  doorbell line: doorbell, claims
 //!    256  occupancy: summary words, then a bit per slot, each rounded up to 64 B
 //!         slots 64 B each │ identities 128 B each │ verdicts 64 B each
 //! ```
@@ -46,8 +46,9 @@ bumpless_substrate::shared_struct! {
         /// Line 3. Futex: rises by two at each registration; bit 0 = somebody sleeps on it. Writer:
         /// registrants; bit 0: sleepers, and cleared by the registrant that wakes them.
         128 => pub doorbell: AtomicU32,
-        /// Zero.
-        132 => spare_bell: AtomicU32,
+        /// Rises by one before each claim, behind the slot's occupancy bit; tells the scan to go
+        /// through the occupancy. Writer: registrants.
+        132 => pub claims: AtomicU32,
         /// Zero.
         136 => spare_door: [AtomicU64; 7],
     }
@@ -96,7 +97,7 @@ impl Places {
 /// The file format of a heartbeat table.
 pub(crate) const FORMAT: Format = Format {
     kind: *b"HBTB",
-    version: 1,
+    version: 2,
     record_size: 64,
     max_capacity: CAPACITY_MAX as u32,
     region_len: |capacity| Places::of(capacity).end,

@@ -143,8 +143,14 @@ impl HeartbeatTable {
 
     /// Which slots may be in use.
     #[must_use]
+    #[inline]
     pub fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.summary, &self.occupancy, self.region.capacity())
+        Occupancy::new(
+            &self.summary,
+            &self.occupancy,
+            &self.header.claims,
+            self.region.capacity(),
+        )
     }
 
     /// The owners' lines of all slots.

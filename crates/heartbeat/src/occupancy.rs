@@ -5,25 +5,39 @@
 //! that lock, so the next claimer's setting comes after (where slots have no locks, bits stay set). A
 //! set bit on a free slot is harmless. A
 //! summary bit is set after its word and never cleared: clearing it would need a second look, and a
-//! process that dies between clearing and looking would hide a living slot.
+//! process that dies between clearing and looking would hide a living slot. Behind both, and still
+//! before the claim, the claim is counted: as long as the count stands still no bit has been set that a
+//! scan does not know of, and it need not go through a large table's words.
+//!
+//! ```text
+//!   bit set ─ summary bit set ─ claim counted ─ claim CAS      (byte lock held)
+//!   released ─ bit cleared, if nothing is left behind          (byte lock held)
+//! ```
 
-use bumpless_substrate::sync::{AtomicU64, Ordering};
+use bumpless_substrate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// The two levels, borrowed from the mapping.
+/// The two levels and the count of claims, borrowed from the mapping.
 #[derive(Debug, Clone, Copy)]
 pub struct Occupancy<'a> {
     summary: &'a [AtomicU64],
     words: &'a [AtomicU64],
+    claims: &'a AtomicU32,
     capacity: u32,
 }
 
 impl<'a> Occupancy<'a> {
     /// Puts the two levels together; `words` has a bit for each of `capacity` slots.
     #[must_use]
-    pub fn new(summary: &'a [AtomicU64], words: &'a [AtomicU64], capacity: u32) -> Self {
+    pub fn new(
+        summary: &'a [AtomicU64],
+        words: &'a [AtomicU64],
+        claims: &'a AtomicU32,
+        capacity: u32,
+    ) -> Self {
         Self {
             summary,
             words,
+            claims,
             capacity,
         }
     }
@@ -43,6 +57,36 @@ impl<'a> Occupancy<'a> {
             if bits.load(Ordering::Relaxed) & bit == 0 {
                 bits.fetch_or(bit, Ordering::Relaxed);
             }
+        }
+        // Release pairs with `claims`: who sees this claim counted sees both bits.
+        self.claims.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many claims were announced, modulo 2^32. Whoever finds the same number again, and went through
+    /// the words after it was read first, knows of every word that has a bit set.
+    #[must_use]
+    #[inline]
+    pub fn claims(self) -> u32 {
+        // Acquire pairs with the addition in `set`.
+        self.claims.load(Ordering::Acquire)
+    }
+
+    /// The bits of the word that begins with the slot `first`.
+    #[must_use]
+    #[inline]
+    pub fn word_of(self, first: u32) -> u64 {
+        let found = self.words.get((first / 64) as usize);
+        // Relaxed: a hint.
+        found.map_or(0, |word| word.load(Ordering::Relaxed) & self.known(first))
+    }
+
+    /// The bits of the word that begins with the slot `first` which stand for a slot. Others are
+    /// somebody's damage.
+    #[inline(always)]
+    fn known(self, first: u32) -> u64 {
+        match self.capacity.saturating_sub(first) {
+            64.. => u64::MAX,
+            few => (1 << few) - 1,
         }
     }
 
@@ -110,13 +154,9 @@ impl<'a> Occupancy<'a> {
             let found = word.load(Ordering::Relaxed);
             if found != 0 && summary & 1 == 1 {
                 let first = index * 64;
-                // Bits beyond the capacity are somebody's damage.
-                let known = match self.capacity.saturating_sub(first) {
-                    64.. => u64::MAX,
-                    few => (1 << few) - 1,
-                };
-                if found & known != 0 {
-                    work(first, found & known);
+                let found = found & self.known(first);
+                if found != 0 {
+                    work(first, found);
                 }
             }
             summary >>= 1;
@@ -168,14 +208,18 @@ mod tests {
 
     #[test]
     fn set_bits_are_found_across_words_and_cleared_bits_are_not() {
+        let claims = AtomicU32::zeroed();
         let summary = <[AtomicU64; 1]>::zeroed();
         let words = <[AtomicU64; 3]>::zeroed();
-        let occupancy = Occupancy::new(&summary, &words, 130);
+        let occupancy = Occupancy::new(&summary, &words, &claims, 130);
         for slot in [0, 63, 64, 129] {
             occupancy.set(slot);
         }
         occupancy.clear(63);
+        assert_eq!(occupancy.claims(), 4, "counted when set, not when cleared");
         assert!(occupancy.iter().eq([0, 64, 129]));
+        let met = [0, 64, 128, 192].map(|first| occupancy.word_of(first));
+        assert_eq!(met, [1, 1, 0b10, 0]);
         let mut met = Vec::new();
         occupancy.for_each_word(|first, bits| met.push((first, bits)));
         assert_eq!(met, [(0, 1), (64, 1), (128, 0b10)]);
@@ -190,9 +234,10 @@ mod tests {
 
     #[test]
     fn whole_lines_and_the_words_behind_them_are_met_where_the_summary_says_so() {
+        let claims = AtomicU32::zeroed();
         let summary = <[AtomicU64; 2]>::zeroed();
         let words = <[AtomicU64; 75]>::zeroed();
-        let occupancy = Occupancy::new(&summary, &words, 75 * 64);
+        let occupancy = Occupancy::new(&summary, &words, &claims, 75 * 64);
         let slots = [0, 7 * 64, 8 * 64 + 63, 63 * 64, 71 * 64, 74 * 64 + 5];
         for slot in slots {
             occupancy.set(slot);
@@ -207,15 +252,17 @@ mod tests {
 
     #[test]
     fn bits_beyond_the_capacity_are_ignored() {
+        let claims = AtomicU32::zeroed();
         let summary = <[AtomicU64; 1]>::zeroed();
         let words = <[AtomicU64; 1]>::zeroed();
         summary[0].store(u64::MAX, Ordering::Relaxed);
         words[0].store(u64::MAX, Ordering::Relaxed);
-        let occupancy = Occupancy::new(&summary, &words, 3);
+        let occupancy = Occupancy::new(&summary, &words, &claims, 3);
         assert!(occupancy.iter().eq([0, 1, 2]));
         let mut met = Vec::new();
         occupancy.for_each_word(|first, bits| met.push((first, bits)));
         assert_eq!(met, [(0, 0b111)]);
+        assert_eq!(occupancy.word_of(0), 0b111);
         assert!(occupancy.iter_ever_set().eq([0, 1, 2]));
         assert_eq!(occupancy.iter_clear().count(), 0);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bumpless_heartbeat::occupancy::Occupancy;
 use bumpless_substrate::layout::Shared;
-use bumpless_substrate::sync::AtomicU64;
+use bumpless_substrate::sync::{AtomicU32, AtomicU64};
 use loom::sync::Mutex;
 use loom::thread;
 
@@ -12,8 +12,9 @@ use crate::seeing::check_seeing;
 
 const CAPACITY: u32 = 128;
 
-/// The two levels for [`CAPACITY`] slots.
+/// The two levels for [`CAPACITY`] slots, and the count.
 struct Bits {
+    claims: AtomicU32,
     summary: [AtomicU64; 1],
     words: [AtomicU64; 2],
 }
@@ -21,13 +22,14 @@ struct Bits {
 impl Bits {
     fn zeroed() -> Arc<Self> {
         Arc::new(Self {
+            claims: Shared::zeroed(),
             summary: Shared::zeroed(),
             words: Shared::zeroed(),
         })
     }
 
     fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.summary, &self.words, CAPACITY)
+        Occupancy::new(&self.summary, &self.words, &self.claims, CAPACITY)
     }
 
     fn found(&self) -> Vec<u32> {
@@ -104,5 +106,39 @@ fn a_slot_given_back_and_taken_again_has_its_bit() {
         let wanted: &[u32] = if taken { &[4, 5] } else { &[5] };
         assert_eq!(bits.found(), wanted);
         outcomes.saw(if taken { "taken after" } else { "taken before" });
+    });
+}
+
+/// What a watchdog keeps from one scan to the next.
+fn scan_by_count(bits: &Bits, known: &mut Option<(u32, Vec<u32>)>) -> bool {
+    let claims = bits.occupancy().claims();
+    let is_known = known.as_ref().is_some_and(|(seen, _)| *seen == claims);
+    if !is_known {
+        *known = Some((claims, bits.found()));
+    }
+    is_known
+}
+
+#[test]
+fn a_scan_that_finds_the_count_unchanged_knows_every_owner() {
+    let wanted = ["as known", "gone through again"];
+    check_seeing("occupancy, count of claims", 2, &wanted, |outcomes| {
+        let bits = Bits::zeroed();
+        let mut known = None;
+        let registrant = {
+            let bits = Arc::clone(&bits);
+            thread::spawn(move || bits.occupancy().set(4))
+        };
+        scan_by_count(&bits, &mut known);
+        // From here on the owner may have claimed.
+        registrant.join().unwrap();
+        let is_known = scan_by_count(&bits, &mut known);
+        let slots = known.map(|(_, slots)| slots);
+        assert_eq!(slots.as_deref(), Some(&[4][..]), "an owner is hidden");
+        outcomes.saw(if is_known {
+            "as known"
+        } else {
+            "gone through again"
+        });
     });
 }
