@@ -17,11 +17,12 @@ use crate::roster::{Owners, WORD};
 pub fn pass_over(
     slots: &[Slot],
     owners: &mut Owners,
-    first: usize,
+    first: u32,
     bits: u64,
     now: u64,
 ) -> (u64, u64) {
     let (mut others, mut largest_lag) = (0, 0);
+    let first = first as usize;
     let end = slots.len().min(first + WORD);
     let Some(slots) = slots.get(first..end) else {
         return (bits, 0);

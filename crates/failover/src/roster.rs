@@ -89,6 +89,7 @@ impl Roster {
     }
 
     /// Does `work` for each word with owners: with its first slot, the bits set now, and what is remembered.
+    /// Bits beyond the capacity are somebody's damage, and not taken away here.
     #[inline]
     pub fn for_each_word(
         &mut self,

@@ -21,7 +21,7 @@ use crate::glance::pass_over;
 use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
 use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
-use crate::roster::Roster;
+use crate::roster::{Owners, Roster};
 use crate::tenure::Stillness;
 use crate::told::ToldDeaths;
 use crate::verdict::Verdict;
@@ -217,24 +217,21 @@ impl<'t> FailoverWatchdog<'t> {
         };
         let (slots, occupancy) = (self.table.slots(), self.table.occupancy());
         roster.update(occupancy, round);
-        roster.for_each_word(occupancy, |first, mut bits, owners| {
-            if mode == Mode::Tick {
-                let lag_epochs;
-                (bits, lag_epochs) = pass_over(slots, owners, first as usize, bits, scan.epoch);
-                pass.lags(lag_epochs);
-            }
-            while bits != 0 {
-                let index = bits.trailing_zeros();
-                bits &= bits - 1;
-                let Some(seen) = owners.get_mut(index as usize) else {
-                    continue;
-                };
-                let slot = first + index;
-                if mode != Mode::Tick || !self.tell_again(slot, seen, &mut pass) {
-                    self.scan_slot(slot, seen, &mut pass);
+        if mode == Mode::Tick {
+            let mut largest_lag_epochs = 0;
+            roster.for_each_word(occupancy, |first, bits, owners| {
+                let (others, lag_epochs) = pass_over(slots, owners, first, bits, scan.epoch);
+                largest_lag_epochs |= lag_epochs;
+                if others != 0 {
+                    self.scan_word(first, others, owners, &mut pass);
                 }
-            }
-        });
+            });
+            pass.lags(largest_lag_epochs);
+        } else {
+            roster.for_each_word(occupancy, |first, bits, owners| {
+                self.scan_word(first, bits, owners, &mut pass);
+            });
+        }
         self.scan_deaths(term, &mut memory, report);
     }
 
@@ -252,6 +249,22 @@ impl<'t> FailoverWatchdog<'t> {
     /// The units of a set, in rising order.
     pub fn iter_in_flight_bits(units: UnitSet) -> impl Iterator<Item = Unit> {
         units.iter()
+    }
+
+    /// Judges the owners among those of `bits`, the slots from `first` on.
+    #[inline(never)]
+    fn scan_word(&self, first: u32, mut bits: u64, owners: &mut Owners, pass: &mut Pass<'_>) {
+        while bits != 0 {
+            let index = bits.trailing_zeros();
+            bits &= bits - 1;
+            let Some(seen) = owners.get_mut(index as usize) else {
+                continue;
+            };
+            let slot = first + index;
+            if pass.scan.mode != Mode::Tick || !self.tell_again(slot, seen, pass) {
+                self.scan_slot(slot, seen, pass);
+            }
+        }
     }
 
     /// Tells a death of the last scan again, if nothing has changed. Apart from the judgement, which takes

@@ -97,7 +97,7 @@ impl Places {
 /// The file format of a heartbeat table.
 pub(crate) const FORMAT: Format = Format {
     kind: *b"HBTB",
-    version: 2,
+    version: 1,
     record_size: 64,
     max_capacity: CAPACITY_MAX as u32,
     region_len: |capacity| Places::of(capacity).end,
