@@ -184,6 +184,9 @@ fn make_for_ever(path: &std::path::Path) -> ! {
     }
 }
 
+/// Some seconds of looks at a path.
+const LOOKS_MAX: u32 = 10_000_000;
+
 #[test]
 fn a_creator_killed_at_any_moment_leaves_a_finished_region_or_none() {
     if peer::plays("creator") {
@@ -203,6 +206,11 @@ fn a_creator_killed_at_any_moment_leaves_a_finished_region_or_none() {
         // A different moment each time: this many looks at the path.
         for _ in 0..round * 37 {
             let _ = path.symlink_metadata();
+        }
+        // A path without a region is the rarer sight: every other time it is waited for.
+        if round % 2 == 1 {
+            let mut looks = (0..LOOKS_MAX).map(|_| path.symlink_metadata());
+            assert!(looks.any(|look| look.is_err()), "it is there all the time");
         }
         creator.kill();
 
