@@ -8,25 +8,14 @@
 use bumpless_heartbeat::slot::Slot;
 
 use crate::judge::Seen;
-use crate::roster::{Owners, WORD};
+use crate::roster::Owners;
 
-/// Passes over the owners in time among those of `bits`, the slots from `first` on, of which `owners` is
+/// Passes over the owners in time among those of `bits`, all in this word's `slots`, of which `owners` is
 /// remembered; the bits of the others, and how many epochs the former are behind at most. `now` is the epoch
 /// after the tick.
 #[inline(never)]
-pub fn pass_over(
-    slots: &[Slot],
-    owners: &mut Owners,
-    first: u32,
-    bits: u64,
-    now: u64,
-) -> (u64, u64) {
+pub fn pass_over(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (u64, u64) {
     let (mut others, mut largest_lag) = (0, 0);
-    let first = first as usize;
-    let end = slots.len().min(first + WORD);
-    let Some(slots) = slots.get(first..end) else {
-        return (bits, 0);
-    };
     let mut look = |slot: &Slot, seen: &mut Seen, index: usize| match lag_in_time(slot, seen, now) {
         // Zero or one, so "or" is the larger one.
         Some(lag) => largest_lag |= lag,
@@ -73,6 +62,7 @@ mod tests {
     use bumpless_substrate::sync::Ordering;
 
     use super::*;
+    use crate::roster::WORD;
 
     const ARMED: u32 = 0x8000_0001;
     const DIED: u32 = 0xc000_0001;
@@ -93,7 +83,7 @@ mod tests {
     fn passed(slot: &Slot, seen: &mut Seen) -> (bool, u64, u64) {
         let mut owners = [Seen::default(); WORD];
         owners[0] = *seen;
-        let (others, lag) = pass_over(core::slice::from_ref(slot), &mut owners, 0, 1, NOW);
+        let (others, lag) = pass_over(core::slice::from_ref(slot), &mut owners, 1, NOW);
         *seen = owners[0];
         (others == 0, lag, seen.beat.epoch())
     }
@@ -140,9 +130,9 @@ mod tests {
     fn slots_beyond_the_table_are_nobodys_and_a_full_word_is_gone_through() {
         let (slots, seen): (Vec<Slot>, Vec<Seen>) = (0..WORD).map(|_| owner(ARMED, NOW)).unzip();
         let mut seen: Owners = seen.try_into().expect("a word of them");
-        assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (0, 0));
+        assert_eq!(pass_over(&slots, &mut seen, u64::MAX, NOW), (0, 0));
         slots[63].keeper_word().store(DIED, Ordering::Relaxed);
-        assert_eq!(pass_over(&slots, &mut seen, 0, u64::MAX, NOW), (1 << 63, 0));
-        assert_eq!(pass_over(&slots, &mut seen, 128, 1, NOW), (1, 0));
+        assert_eq!(pass_over(&slots, &mut seen, u64::MAX, NOW), (1 << 63, 0));
+        assert_eq!(pass_over(&slots[..5], &mut seen, 1 << 5, NOW), (0, 0));
     }
 }

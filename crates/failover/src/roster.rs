@@ -37,7 +37,7 @@ pub struct Roster {
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    first: u32,
+    word: u32,
     place: u32,
 }
 
@@ -77,18 +77,19 @@ impl Roster {
         } = self;
         known.clear();
         occupancy.for_each_word(|first, _| {
-            let Some(place) = places.get_mut(first as usize / WORD) else {
+            let word = first / WORD as u32;
+            let Some(place) = places.get_mut(word as usize) else {
                 return;
             };
             let place = *place.get_or_insert_with(|| {
                 owners.push([Seen::default(); WORD]);
                 owners.len() as u32 - 1
             });
-            known.push(Known { first, place });
+            known.push(Known { word, place });
         });
     }
 
-    /// Does `work` for each word with owners: with its first slot, the bits set now, and what is remembered.
+    /// Does `work` for each word with owners: with its index, the bits set now, and what is remembered.
     /// Bits beyond the capacity are somebody's damage, and not taken away here.
     #[inline]
     pub fn for_each_word(
@@ -97,11 +98,11 @@ impl Roster {
         mut work: impl FnMut(u32, u64, &mut Owners),
     ) {
         for known in &self.known {
-            let bits = occupancy.word_of(known.first);
+            let bits = occupancy.word(known.word);
             if bits != 0
                 && let Some(owners) = self.owners.get_mut(known.place as usize)
             {
-                work(known.first, bits, owners);
+                work(known.word, bits, owners);
             }
         }
     }
@@ -138,13 +139,13 @@ mod tests {
             Occupancy::new(&self.summary, &self.words, &self.claims, capacity)
         }
 
-        /// What a scan meets, and leaves the epoch behind for each first slot of a word.
+        /// What a scan meets, and leaves an epoch behind for the first slot of each word.
         fn met(&self, roster: &mut Roster, round: bool) -> Vec<(u32, u64, u64)> {
             let mut met = Vec::new();
             roster.update(self.occupancy(), round);
-            roster.for_each_word(self.occupancy(), |first, bits, owners| {
-                met.push((first, bits, owners[0].beat.epoch()));
-                owners[0].beat = Beat::from_bits(u64::from(first) + 1);
+            roster.for_each_word(self.occupancy(), |word, bits, owners| {
+                met.push((word, bits, owners[0].beat.epoch()));
+                owners[0].beat = Beat::from_bits(u64::from(word) + 1);
             });
             met
         }
@@ -159,24 +160,24 @@ mod tests {
         let (bits, mut roster) = (Bits::zeroed(), roster());
         assert_eq!(bits.met(&mut roster, false), []);
         bits.occupancy().set(130);
-        assert_eq!(bits.met(&mut roster, false), [(128, 0b100, 0)]);
+        assert_eq!(bits.met(&mut roster, false), [(2, 0b100, 0)]);
         bits.occupancy().set(3);
         bits.occupancy().set(131);
         let met = bits.met(&mut roster, false);
-        assert_eq!(met, [(0, 0b1000, 0), (128, 0b1100, 129)]);
+        assert_eq!(met, [(0, 0b1000, 0), (2, 0b1100, 3)]);
     }
 
     #[test]
     fn a_word_that_empties_is_passed_by_and_its_memory_is_kept() {
         let (bits, mut roster) = (Bits::zeroed(), roster());
         bits.occupancy().set(64);
-        assert_eq!(bits.met(&mut roster, false), [(64, 1, 0)]);
+        assert_eq!(bits.met(&mut roster, false), [(1, 1, 0)]);
         bits.occupancy().clear(64);
         for round in [false, true] {
             assert_eq!(bits.met(&mut roster, round), []);
         }
         bits.occupancy().set(64);
-        assert_eq!(bits.met(&mut roster, false), [(64, 1, 65)]);
+        assert_eq!(bits.met(&mut roster, false), [(1, 1, 2)]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::glance::pass_over;
 use crate::judge::{Finding, Mode, OnSilence, Scan, Seen, Witness, judge};
 use crate::lease::Lease;
 use crate::report::{ReclaimReport, SlotRef, Standing};
-use crate::roster::{Owners, Roster};
+use crate::roster::{Owners, Roster, WORD};
 use crate::tenure::Stillness;
 use crate::told::ToldDeaths;
 use crate::verdict::Verdict;
@@ -219,17 +219,19 @@ impl<'t> FailoverWatchdog<'t> {
         roster.update(occupancy, round);
         if mode == Mode::Tick {
             let mut largest_lag_epochs = 0;
-            roster.for_each_word(occupancy, |first, bits, owners| {
-                let (others, lag_epochs) = pass_over(slots, owners, first, bits, scan.epoch);
+            let (words, rest) = slots.as_chunks::<WORD>();
+            roster.for_each_word(occupancy, |word, bits, owners| {
+                let slots = words.get(word as usize).map_or(rest, |slots| slots);
+                let (others, lag_epochs) = pass_over(slots, owners, bits, scan.epoch);
                 largest_lag_epochs |= lag_epochs;
                 if others != 0 {
-                    self.scan_word(first, others, owners, &mut pass);
+                    self.scan_word(word, others, owners, &mut pass);
                 }
             });
             pass.lags(largest_lag_epochs);
         } else {
-            roster.for_each_word(occupancy, |first, bits, owners| {
-                self.scan_word(first, bits, owners, &mut pass);
+            roster.for_each_word(occupancy, |word, bits, owners| {
+                self.scan_word(word, bits, owners, &mut pass);
             });
         }
         self.scan_deaths(term, &mut memory, report);
@@ -251,16 +253,16 @@ impl<'t> FailoverWatchdog<'t> {
         units.iter()
     }
 
-    /// Judges the owners among those of `bits`, the slots from `first` on.
+    /// Judges the owners among those of `bits` in one word.
     #[inline(never)]
-    fn scan_word(&self, first: u32, mut bits: u64, owners: &mut Owners, pass: &mut Pass<'_>) {
+    fn scan_word(&self, word: u32, mut bits: u64, owners: &mut Owners, pass: &mut Pass<'_>) {
         while bits != 0 {
             let index = bits.trailing_zeros();
             bits &= bits - 1;
             let Some(seen) = owners.get_mut(index as usize) else {
                 continue;
             };
-            let slot = first + index;
+            let slot = word * WORD as u32 + index;
             if pass.scan.mode != Mode::Tick || !self.tell_again(slot, seen, pass) {
                 self.scan_slot(slot, seen, pass);
             }

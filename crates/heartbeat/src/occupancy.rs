@@ -71,12 +71,12 @@ impl<'a> Occupancy<'a> {
         self.claims.load(Ordering::Acquire)
     }
 
-    /// The bits of the word that begins with the slot `first`, as they are: also those beyond the capacity,
-    /// which are somebody's damage.
+    /// The bits of one word, whose first slot is 64 times its index, as they are: also those beyond the
+    /// capacity, which are somebody's damage.
     #[must_use]
     #[inline]
-    pub fn word_of(self, first: u32) -> u64 {
-        let found = self.words.get((first / 64) as usize);
+    pub fn word(self, index: u32) -> u64 {
+        let found = self.words.get(index as usize);
         // Relaxed: a hint.
         found.map_or(0, |word| word.load(Ordering::Relaxed))
     }
@@ -219,7 +219,7 @@ mod tests {
         occupancy.clear(63);
         assert_eq!(occupancy.claims(), 4, "counted when set, not when cleared");
         assert!(occupancy.iter().eq([0, 64, 129]));
-        let met = [0, 64, 128, 192].map(|first| occupancy.word_of(first));
+        let met = [0, 1, 2, 3].map(|word| occupancy.word(word));
         assert_eq!(met, [1, 1, 0b10, 0]);
         let mut met = Vec::new();
         occupancy.for_each_word(|first, bits| met.push((first, bits)));
@@ -263,7 +263,7 @@ mod tests {
         let mut met = Vec::new();
         occupancy.for_each_word(|first, bits| met.push((first, bits)));
         assert_eq!(met, [(0, 0b111)]);
-        assert_eq!(occupancy.word_of(0), u64::MAX, "as it is");
+        assert_eq!(occupancy.word(0), u64::MAX, "as it is");
         assert!(occupancy.iter_ever_set().eq([0, 1, 2]));
         assert_eq!(occupancy.iter_clear().count(), 0);
     }
