@@ -5,16 +5,36 @@
 //! leaves behind in [`Seen`] what it would. Everybody else is judged. Three loads from each line, and code
 //! small enough to stay in registers: it is what a scan of many living owners costs.
 
+use bumpless_heartbeat::occupancy::Occupancy;
 use bumpless_heartbeat::slot::Slot;
 
 use crate::judge::Seen;
-use crate::roster::Owners;
+use crate::roster::{Owners, Roster, WORD};
 
-/// Passes over the owners in time among those of `bits`, all in this word's `slots`, of which `owners` is
-/// remembered; the bits of the others, and how many epochs the former are behind at most. `now` is the epoch
-/// after the tick.
+/// Passes over the owners in time, and leaves the others to be judged. Whether there are any, and how many
+/// epochs the former are behind at most. `now` is the epoch after the tick.
+// A function of its own, so that the loops have the registers to themselves.
 #[inline(never)]
-pub fn pass_over(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (u64, u64) {
+pub fn pass_over(
+    slots: &[Slot],
+    occupancy: Occupancy<'_>,
+    roster: &mut Roster,
+    now: u64,
+) -> (bool, u64) {
+    let (words, rest) = slots.as_chunks::<WORD>();
+    let mut largest_lag = 0;
+    let any = roster.look_at_each_word(occupancy, |word, bits, owners| {
+        let slots = words.get(word as usize).map_or(rest, |slots| slots);
+        let (others, lag) = pass_over_word(slots, owners, bits, now);
+        largest_lag |= lag;
+        others
+    });
+    (any, largest_lag)
+}
+
+/// The same for those of `bits`, all in this word's `slots`; the bits of the others, and the lag.
+#[inline(always)]
+fn pass_over_word(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (u64, u64) {
     let (mut others, mut largest_lag) = (0, 0);
     let mut look = |slot: &Slot, seen: &mut Seen, index: usize| match lag_in_time(slot, seen, now) {
         // Zero or one, so "or" is the larger one.
@@ -62,7 +82,6 @@ mod tests {
     use bumpless_substrate::sync::Ordering;
 
     use super::*;
-    use crate::roster::WORD;
 
     const ARMED: u32 = 0x8000_0001;
     const DIED: u32 = 0xc000_0001;
@@ -83,7 +102,7 @@ mod tests {
     fn passed(slot: &Slot, seen: &mut Seen) -> (bool, u64, u64) {
         let mut owners = [Seen::default(); WORD];
         owners[0] = *seen;
-        let (others, lag) = pass_over(core::slice::from_ref(slot), &mut owners, 1, NOW);
+        let (others, lag) = pass_over_word(core::slice::from_ref(slot), &mut owners, 1, NOW);
         *seen = owners[0];
         (others == 0, lag, seen.beat.epoch())
     }
@@ -130,9 +149,12 @@ mod tests {
     fn slots_beyond_the_table_are_nobodys_and_a_full_word_is_gone_through() {
         let (slots, seen): (Vec<Slot>, Vec<Seen>) = (0..WORD).map(|_| owner(ARMED, NOW)).unzip();
         let mut seen: Owners = seen.try_into().expect("a word of them");
-        assert_eq!(pass_over(&slots, &mut seen, u64::MAX, NOW), (0, 0));
+        assert_eq!(pass_over_word(&slots, &mut seen, u64::MAX, NOW), (0, 0));
         slots[63].keeper_word().store(DIED, Ordering::Relaxed);
-        assert_eq!(pass_over(&slots, &mut seen, u64::MAX, NOW), (1 << 63, 0));
-        assert_eq!(pass_over(&slots[..5], &mut seen, 1 << 5, NOW), (0, 0));
+        assert_eq!(
+            pass_over_word(&slots, &mut seen, u64::MAX, NOW),
+            (1 << 63, 0)
+        );
+        assert_eq!(pass_over_word(&slots[..5], &mut seen, 1 << 5, NOW), (0, 0));
     }
 }

@@ -16,8 +16,7 @@ pub mod look;
 mod recycled;
 #[cfg(not(bumpless_loom))]
 mod report;
-#[cfg(not(bumpless_loom))]
-mod roster;
+pub mod roster;
 #[cfg(not(bumpless_loom))]
 mod run;
 #[cfg(not(bumpless_loom))]

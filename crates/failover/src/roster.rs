@@ -35,10 +35,13 @@ pub struct Roster {
     owners: Vec<Owners>,
 }
 
+/// A word with owners.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     word: u32,
     place: u32,
+    /// Those of its owners whom this scan has still to judge.
+    left: u64,
 }
 
 impl Roster {
@@ -85,30 +88,46 @@ impl Roster {
                 owners.push([Seen::default(); WORD]);
                 owners.len() as u32 - 1
             });
-            known.push(Known { word, place });
+            known.push(Known {
+                word,
+                place,
+                left: 0,
+            });
         });
     }
 
-    /// Does `work` for each word with owners: with its index, the bits set now, and what is remembered.
-    /// Bits beyond the capacity are somebody's damage, and not taken away here.
-    #[inline]
-    pub fn for_each_word(
+    /// Does `look` for each word with owners: with its index, the bits set now, and what is remembered; it
+    /// tells whom it leaves to be judged, and whether it has left anybody is told in the end. Bits beyond the
+    /// capacity are somebody's damage, and not taken away here.
+    #[inline(always)]
+    pub fn look_at_each_word(
         &mut self,
         occupancy: Occupancy<'_>,
-        mut work: impl FnMut(u32, u64, &mut Owners),
-    ) {
-        for known in &self.known {
+        mut look: impl FnMut(u32, u64, &mut Owners) -> u64,
+    ) -> bool {
+        let mut any = 0;
+        for known in &mut self.known {
             let bits = occupancy.word(known.word);
-            if bits != 0
-                && let Some(owners) = self.owners.get_mut(known.place as usize)
-            {
-                work(known.word, bits, owners);
+            if let Some(owners) = self.owners.get_mut(known.place as usize) {
+                known.left = look(known.word, bits, owners);
+                any |= known.left;
+            }
+        }
+        any != 0
+    }
+
+    /// Does `judge` for each word in which somebody was left.
+    #[inline]
+    pub fn judge_the_left(&mut self, mut judge: impl FnMut(u32, u64, &mut Owners)) {
+        for known in self.known.iter().filter(|known| known.left != 0) {
+            if let Some(owners) = self.owners.get_mut(known.place as usize) {
+                judge(known.word, known.left, owners);
             }
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(bumpless_loom)))]
 mod tests {
     use bumpless_heartbeat::epoch::Beat;
     use bumpless_substrate::layout::Shared;
@@ -143,7 +162,8 @@ mod tests {
         fn met(&self, roster: &mut Roster, round: bool) -> Vec<(u32, u64, u64)> {
             let mut met = Vec::new();
             roster.update(self.occupancy(), round);
-            roster.for_each_word(self.occupancy(), |word, bits, owners| {
+            roster.look_at_each_word(self.occupancy(), |_, bits, _| bits);
+            roster.judge_the_left(|word, bits, owners| {
                 met.push((word, bits, owners[0].beat.epoch()));
                 owners[0].beat = Beat::from_bits(u64::from(word) + 1);
             });

@@ -217,20 +217,15 @@ impl<'t> FailoverWatchdog<'t> {
         };
         let (slots, occupancy) = (self.table.slots(), self.table.occupancy());
         roster.update(occupancy, round);
-        if mode == Mode::Tick {
-            let mut largest_lag_epochs = 0;
-            let (words, rest) = slots.as_chunks::<WORD>();
-            roster.for_each_word(occupancy, |word, bits, owners| {
-                let slots = words.get(word as usize).map_or(rest, |slots| slots);
-                let (others, lag_epochs) = pass_over(slots, owners, bits, scan.epoch);
-                largest_lag_epochs |= lag_epochs;
-                if others != 0 {
-                    self.scan_word(word, others, owners, &mut pass);
-                }
-            });
-            pass.lags(largest_lag_epochs);
+        let any = if mode == Mode::Tick {
+            let (any, lag_epochs) = pass_over(slots, occupancy, roster, scan.epoch);
+            pass.lags(lag_epochs);
+            any
         } else {
-            roster.for_each_word(occupancy, |word, bits, owners| {
+            roster.look_at_each_word(occupancy, |_, bits, _| bits)
+        };
+        if any {
+            roster.judge_the_left(|word, bits, owners| {
                 self.scan_word(word, bits, owners, &mut pass);
             });
         }
@@ -256,6 +251,8 @@ impl<'t> FailoverWatchdog<'t> {
     /// Judges the owners among those of `bits` in one word.
     #[inline(never)]
     fn scan_word(&self, word: u32, mut bits: u64, owners: &mut Owners, pass: &mut Pass<'_>) {
+        let tells_again =
+            pass.scan.mode == Mode::Tick && Lease::load(&self.table.header().lease) == pass.lease;
         while bits != 0 {
             let index = bits.trailing_zeros();
             bits &= bits - 1;
@@ -263,7 +260,7 @@ impl<'t> FailoverWatchdog<'t> {
                 continue;
             };
             let slot = word * WORD as u32 + index;
-            if pass.scan.mode != Mode::Tick || !self.tell_again(slot, seen, pass) {
+            if !tells_again || !self.tell_again(slot, seen, pass) {
                 self.scan_slot(slot, seen, pass);
             }
         }
@@ -279,9 +276,6 @@ impl<'t> FailoverWatchdog<'t> {
         let Some(entry) = pass.told.again(slot, cells, seen, pass.lease.term()) else {
             return false;
         };
-        if Lease::load(&self.table.header().lease) != pass.lease {
-            return false;
-        }
         pass.report.dead_slots.push(*entry);
         let lag_epochs = pass.scan.epoch.saturating_sub(seen.beat.epoch());
         pass.lags(lag_epochs);

@@ -1,9 +1,10 @@
-//! Models of the judgement of one slot, and of the lease.
+//! Models of the judgement of one slot, of the lease, and of whom a scan knows.
 #![cfg(bumpless_loom)]
 
 mod certificate;
 mod death;
 mod lease;
+mod roster;
 mod silence;
 mod world;
 

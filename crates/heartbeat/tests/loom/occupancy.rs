@@ -108,37 +108,3 @@ fn a_slot_given_back_and_taken_again_has_its_bit() {
         outcomes.saw(if taken { "taken after" } else { "taken before" });
     });
 }
-
-/// What a watchdog keeps from one scan to the next.
-fn scan_by_count(bits: &Bits, known: &mut Option<(u32, Vec<u32>)>) -> bool {
-    let claims = bits.occupancy().claims();
-    let is_known = known.as_ref().is_some_and(|(seen, _)| *seen == claims);
-    if !is_known {
-        *known = Some((claims, bits.found()));
-    }
-    is_known
-}
-
-#[test]
-fn a_scan_that_finds_the_count_unchanged_knows_every_owner() {
-    let wanted = ["as known", "gone through again"];
-    check_seeing("occupancy, count of claims", 2, &wanted, |outcomes| {
-        let bits = Bits::zeroed();
-        let mut known = None;
-        let registrant = {
-            let bits = Arc::clone(&bits);
-            thread::spawn(move || bits.occupancy().set(4))
-        };
-        scan_by_count(&bits, &mut known);
-        // From here on the owner may have claimed.
-        registrant.join().unwrap();
-        let is_known = scan_by_count(&bits, &mut known);
-        let slots = known.map(|(_, slots)| slots);
-        assert_eq!(slots.as_deref(), Some(&[4][..]), "an owner is hidden");
-        outcomes.saw(if is_known {
-            "as known"
-        } else {
-            "gone through again"
-        });
-    });
-}
