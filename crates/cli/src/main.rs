@@ -20,6 +20,7 @@ mod kept;
 mod lead;
 mod list;
 mod look;
+mod own_table;
 mod pool;
 mod run;
 mod shell;

@@ -9,12 +9,13 @@ use bumpless_substrate::guard::GuardError;
 use bumpless_substrate::region::RegionError;
 
 use crate::kept::code_of_start;
+use crate::look::with_advice;
 
 /// What was tried, on which path, what was found.
 #[derive(Debug, thiserror::Error)]
 pub enum LeadError {
     /// The heartbeat table.
-    #[error(transparent)]
+    #[error("{}", with_advice(.0))]
     Table(#[from] HeartbeatError),
     /// The election.
     #[error(transparent)]

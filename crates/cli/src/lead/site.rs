@@ -9,12 +9,9 @@ use std::time::Duration;
 
 use bumpless_failover::{FailoverWatchdog, Stop};
 use bumpless_heartbeat::{Handle, HeartbeatTable, Label, Profile};
-use bumpless_substrate::region::default_folder;
 
 use super::error::LeadError;
-
-/// Slots in the default table: each lead takes one, and one as a watchdog.
-const TABLE_SLOTS: usize = 1024;
+use crate::own_table;
 
 /// Between two beats of a lead, and two ticks of the default table.
 pub const PERIOD: Duration = Duration::from_millis(50);
@@ -42,7 +39,7 @@ impl Site {
                 is_own: false,
             },
             None => Self {
-                table: HeartbeatTable::create(default_folder()?.join("lead.table"), TABLE_SLOTS)?,
+                table: own_table::open_default("lead.table", "lead")?,
                 is_own: true,
             },
         })

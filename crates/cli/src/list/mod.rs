@@ -59,7 +59,7 @@ pub fn list(arguments: &ListArguments) -> ExitCode {
     let text = if arguments.json {
         format!("{}\n", serde_json::json!(found))
     } else {
-        as_text(&found)
+        as_text(&found, failed.is_empty())
     };
     let is_written = out("list", &text);
     told("list", &failed, is_written)
@@ -102,9 +102,10 @@ fn folder_or_default(folder: Option<&Path>) -> Result<PathBuf, LookError> {
     }
 }
 
-fn as_text(found: &[Found]) -> String {
+/// A folder that was not read to its end may hold some.
+fn as_text(found: &[Found], is_all: bool) -> String {
     if found.is_empty() {
-        return "no regions\n".to_owned();
+        return if is_all { "no regions\n" } else { "" }.to_owned();
     }
     let mut text = "KIND     OWNER      MODE       BYTES LIVE USE     PATH\n".to_owned();
     for region in found {

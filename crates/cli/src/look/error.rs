@@ -10,10 +10,10 @@ use bumpless_substrate::region::RegionError;
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// A file that is no region, or cannot be opened.
-    #[error("{}", with_advice(.0))]
+    #[error("{}", region_with_advice(.0))]
     Region(#[from] RegionError),
     /// A table.
-    #[error("{}", table_with_advice(.0))]
+    #[error("{}", with_advice(.0))]
     Table(#[from] HeartbeatError),
     /// A tag.
     #[error(transparent)]
@@ -42,14 +42,15 @@ pub enum LookError {
     },
 }
 
-fn table_with_advice(error: &HeartbeatError) -> String {
+/// What was found, and what to do about it.
+pub fn with_advice(error: &HeartbeatError) -> String {
     match error {
-        HeartbeatError::Region(error) => with_advice(error),
+        HeartbeatError::Region(error) => region_with_advice(error),
         error => error.to_string(),
     }
 }
 
-fn with_advice(error: &RegionError) -> String {
+fn region_with_advice(error: &RegionError) -> String {
     format!("{error}{}", advice(error))
 }
 
@@ -59,6 +60,10 @@ fn advice(error: &RegionError) -> &'static str {
         RegionError::StaleBoot { .. } => {
             "; it is from before the machine's last start: the next process that creates it goes on with \
              it, `bumpless rm` deletes it"
+        }
+        RegionError::Version { .. } | RegionError::RecordSize { .. } => {
+            "; it is of another version of bumpless: use that one's tool, or delete it with `bumpless rm` \
+             when nobody uses it any more"
         }
         RegionError::InUse { .. } => "; end the processes that use it first",
         RegionError::LockFileMissing { .. } => {

@@ -21,7 +21,7 @@ mod table;
 mod tag;
 
 pub use beside::{BarrierView, ElectionView};
-pub use error::LookError;
+pub use error::{LookError, with_advice};
 pub use follow::Follower;
 pub use found::{Found, Kind, Kinds, kinds_in, look_in};
 pub use path_text::{path_line, path_text};

@@ -22,12 +22,17 @@ as systemd's sd_notify has it. While it does, or if it has none of these ways, i
 not, a watchdog of the table (`bumpless watch`) fences the slot, and the command's process group gets
 SIGTERM, and SIGKILL after --stop-within.
 
+Nobody watches a table, the default one included, until somebody starts `bumpless watch`, which takes the
+same default. Without it a death is recorded and told to nobody, and a hang leads to nothing: --restart sees
+only that the command has ended.
+
 Signals are passed on, each once: TERM, INT, QUIT, HUP (unless ignored, as under nohup), USR1, USR2,
 WINCH, CONT, TSTP. After TERM, INT and QUIT, or when a signal that was passed on ends the command, it is
 not restarted. A terminal is not the command's standard input; anything else is. When this process is
 killed, the command and what it has started are killed.")]
 pub struct RunArguments {
-    /// A heartbeat table that exists [default: one for all commands of this user]
+    /// The heartbeat table, made with 1024 slots if it is missing [default: run.table in the folder of
+    /// this user, for all of its commands]
     #[arg(long, value_name = "PATH")]
     pub table: Option<PathBuf>,
 

@@ -5,25 +5,16 @@ use std::path::PathBuf;
 
 use bumpless_heartbeat::HeartbeatError;
 use bumpless_substrate::guard::GuardError;
-use bumpless_substrate::region::RegionError;
 
 use crate::kept::code_of_start;
+use crate::look::with_advice;
 
 /// What was tried, on which path, what was found.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The heartbeat table.
-    #[error(transparent)]
+    #[error("{}", with_advice(.0))]
     Table(#[from] HeartbeatError),
-    /// A table that was named.
-    #[error("{error}: name a table that exists, or leave --table out")]
-    NamedTable {
-        /// What was found.
-        error: HeartbeatError,
-    },
-    /// The folder for the default table.
-    #[error(transparent)]
-    Folder(#[from] RegionError),
     /// The command could not be guarded.
     #[error(transparent)]
     Guard(#[from] GuardError),

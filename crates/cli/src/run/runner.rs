@@ -11,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{IoSlice, IsTerminal, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use super::error::RunError;
 use super::{say, site};
 use crate::backoff::Backoff;
 use crate::kept::{code_of, code_of_signal, orphans};
+use crate::look::path_line;
 
 /// Between two looks at the slot of the job, which may itself be stopped.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -81,9 +83,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, RunError> {
     let beat_file = way.beat_file.as_deref().map(absolute).transpose()?;
     if (way.beat_file.is_some() || way.beat_fd.is_some() || way.notify) && !site::is_watched(&table)
     {
-        let path = path.display();
+        let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes());
+        // Without a NUL, as every path is.
+        let quoted = String::from_utf8_lossy(quoted.as_deref().unwrap_or_default());
         say(&format!(
-            "{path}: nobody watches, so a hang is not seen: bumpless watch {path}"
+            "{}: nobody watches, so a hang is not seen: bumpless watch {quoted}",
+            path_line(&path)
         ));
     }
     drop(table);

@@ -61,6 +61,9 @@ pub fn run(arguments: &StatusArguments) -> ExitCode {
     }
     let text = if arguments.json {
         format!("{}\n", serde_json::json!(shown))
+    } else if shown.is_nothing() && !shown.failed.is_empty() {
+        // There is something, and why it is not shown is told below.
+        String::new()
     } else {
         text::all(&shown.tables, &shown.tags, arguments.all)
     };
@@ -72,6 +75,10 @@ pub fn run(arguments: &StatusArguments) -> ExitCode {
 }
 
 impl Shown {
+    fn is_nothing(&self) -> bool {
+        self.tables.is_empty() && self.tags.is_empty()
+    }
+
     fn add(&mut self, path: &Path) {
         if path.is_dir() {
             return self.add_folder(path);

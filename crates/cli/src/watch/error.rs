@@ -6,15 +6,20 @@ use bumpless_heartbeat::HeartbeatError;
 use bumpless_sidecar::SidecarError;
 use bumpless_substrate::region::{PathState, RegionError};
 
+use crate::look::with_advice;
+
 /// What was tried, on which path, what was found, what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The table.
+    /// There is no such table, or none of this start of the machine.
     #[error("{error}: name a table that exists, or wait for it with --wait")]
-    Table {
+    NoTable {
         /// What was found.
-        error: HeartbeatError,
+        error: RegionError,
     },
+    /// The table.
+    #[error("{}", with_advice(.0))]
+    Table(HeartbeatError),
     /// The folder for the default table.
     #[error(transparent)]
     Folder(#[from] RegionError),

@@ -92,8 +92,15 @@ fn open(path: &Path, waits: bool, signals: &Signals) -> Result<Option<HeartbeatT
     while !signals.asked() {
         match HeartbeatTable::attach(path) {
             Ok(table) => return Ok(Some(table)),
-            Err(HeartbeatError::Region(RegionError::NotFound { .. })) if waits => {}
-            Err(error) => return Err(WatchError::Table { error }),
+            // Of an earlier start of the machine: who creates it next makes it a table again.
+            Err(HeartbeatError::Region(
+                error @ (RegionError::NotFound { .. } | RegionError::StaleBoot { .. }),
+            )) => {
+                if !waits {
+                    return Err(WatchError::NoTable { error });
+                }
+            }
+            Err(error) => return Err(WatchError::Table(error)),
         }
         thread::sleep(LOOKS);
     }

@@ -81,10 +81,32 @@ fn what_cannot_be_shown_is_an_error_that_says_what_to_do() {
     for (path, said) in [(&missing, "bumpless list"), (&no_region, "no region")] {
         let output = bumpless(&["status"], &[path]);
         assert_eq!(output.status.code(), Some(1));
+        assert_eq!(text(&output.stdout), "", "that is not the same as none");
         let told = text(&output.stderr);
         assert!(
             told.contains(said) && told.contains(path.to_str().expect("text")),
             "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_without_regions_and_one_that_cannot_be_read_are_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing");
+    for (command, none) in [
+        ("status", "no tables, and no tags\n"),
+        ("list", "no regions\n"),
+    ] {
+        let output = bumpless(&[command], &[folder.path()]);
+        assert_eq!(
+            (output.status.code(), text(&output.stdout)),
+            (Some(0), none.to_owned())
+        );
+        let output = bumpless(&[command], &[&missing]);
+        assert_eq!(
+            (output.status.code(), text(&output.stdout)),
+            (Some(1), String::new())
         );
     }
 }
