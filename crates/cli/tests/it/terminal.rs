@@ -3,15 +3,16 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
-use crate::rig::{await_that, send};
+use crate::rig::{await_that, process, send};
 
 /// The tool in a terminal of its own.
 struct Screen {
@@ -27,6 +28,8 @@ impl Screen {
         let end = || Stdio::from(slave.try_clone().expect("the same"));
         let child = Command::new(env!("CARGO_BIN_EXE_bumpless"))
             .args(arguments)
+            // A job of its own: what stops it must not stop the test.
+            .process_group(0)
             .env("TERM", "xterm-256color")
             .env_remove("NO_COLOR")
             .stdin(end())
@@ -67,6 +70,27 @@ impl Screen {
             .expect("a terminal")
             .local_modes;
         !modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    fn await_stopped(&self) {
+        await_that("stopped", || {
+            process(self.child.id()).is_some_and(|found| found.state == 'T')
+        });
+    }
+
+    /// As whoever has the terminal meanwhile does.
+    fn write_over(&mut self) {
+        self.slave.write_all(b"\x1b[2J$ ls").expect("a terminal");
+        await_that("written over", || {
+            self.with(|screen| !screen.contents().contains("the press"))
+        });
+    }
+
+    fn assert_drawn_anew(&self) {
+        self.await_text("the press");
+        self.await_text("q quit");
+        assert!(!self.with(|screen| screen.contents().contains("$ ls")));
+        assert!(self.with(vt100::Screen::alternate_screen) && self.is_raw());
     }
 
     /// After the program has ended.
@@ -206,4 +230,49 @@ fn a_signal_ends_top_and_leaves_the_terminal_as_it_was() {
     screen.await_text("the press");
     send(screen.child.id(), Signal::TERM);
     screen.assert_left_as_it_was(130);
+}
+
+#[test]
+fn a_job_that_is_told_to_stop_leaves_the_terminal_until_it_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _table) = table(&folder);
+    let mut screen = Screen::start(24, 80, &["top", "--interval", "1h", &path]);
+    for by_key in [false, true] {
+        screen.assert_drawn_anew();
+        if by_key {
+            screen.keyboard.write_all(b"\x1a").expect("a key");
+        } else {
+            send(screen.child.id(), Signal::TSTP);
+        }
+        screen.await_stopped();
+        assert!(!screen.is_raw());
+        await_that("the former screen is back, with its cursor", || {
+            screen.with(|screen| !screen.alternate_screen() && !screen.hide_cursor())
+        });
+        screen.write_over();
+        send(screen.child.id(), Signal::CONT);
+    }
+    screen.assert_drawn_anew();
+    send(screen.child.id(), Signal::TERM);
+    screen.assert_left_as_it_was(130);
+}
+
+#[test]
+fn who_was_stopped_without_being_asked_makes_the_terminal_its_own_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _table) = table(&folder);
+    let mut screen = Screen::start(24, 80, &["top", "--interval", "1h", &path]);
+    screen.assert_drawn_anew();
+    let raw = tcgetattr(&screen.slave).expect("a terminal");
+    send(screen.child.id(), Signal::STOP);
+    screen.await_stopped();
+    // What a shell does.
+    let mut modes = raw.clone();
+    modes.local_modes |= LocalModes::ICANON | LocalModes::ECHO;
+    tcsetattr(&screen.slave, OptionalActions::Now, &modes).expect("modes");
+    screen.write_over();
+    send(screen.child.id(), Signal::CONT);
+    screen.assert_drawn_anew();
+    screen.keyboard.write_all(b"q").expect("a key");
+    screen.assert_left_as_it_was(0);
 }
