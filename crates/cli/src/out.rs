@@ -4,7 +4,9 @@
 //! something could not be written, as to a full disk, is one. Messages change nothing on a terminal but its
 //! text.
 
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
+
+use serde::Serialize;
 
 /// A message on standard error. That nobody can read it is no reason to end.
 macro_rules! tell {
@@ -17,11 +19,34 @@ macro_rules! tell {
 /// of the command.
 #[must_use]
 pub fn out(command: &str, text: &str) -> bool {
-    let written = print(text);
+    is_written(command, print(text))
+}
+
+/// As [`out`], one line of JSON, which never lies whole in memory.
+#[must_use]
+pub fn out_json(command: &str, value: &impl Serialize) -> bool {
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let written = serde_json::to_writer(&mut stdout, value).map_err(std::io::Error::from);
+    let written = written.and_then(|()| writeln!(stdout));
+    is_written(
+        command,
+        written.and_then(|()| stdout.flush()).or_else(unread),
+    )
+}
+
+fn is_written(command: &str, written: std::io::Result<()>) -> bool {
     if let Err(error) = &written {
         tell!("bumpless {command}: cannot write to standard output: {error}");
     }
     written.is_ok()
+}
+
+/// That nobody reads any more is no error.
+fn unread(error: std::io::Error) -> std::io::Result<()> {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    Err(error)
 }
 
 /// Writes to standard output, unless nobody reads it any more.
@@ -31,10 +56,7 @@ pub fn out(command: &str, text: &str) -> bool {
 pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
-    match written.and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
+    written.and_then(|()| stdout.flush()).or_else(unread)
 }
 
 /// What [`tell!`] does. Names in messages are chosen by others, and may hold what a terminal obeys.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::out::out;
+use crate::out::{out, out_json};
 use finding::{Finding, Level};
 
 /// Check this machine, and tables, for what makes deaths be seen late or not at all.
@@ -40,12 +40,13 @@ pub fn run(arguments: &DoctorArguments) -> ExitCode {
     for path in &arguments.tables {
         findings.extend(table::check(path));
     }
-    let text = if arguments.json {
-        format!("{}\n", serde_json::json!(findings))
+    let is_written = if arguments.json {
+        out_json("doctor", &findings)
     } else {
-        findings.iter().map(Finding::text).collect()
+        let text: String = findings.iter().map(Finding::text).collect();
+        out("doctor", &text)
     };
-    if !out("doctor", &text) {
+    if !is_written {
         return ExitCode::from(2);
     }
     let worst = findings.iter().map(|finding| finding.level).max();

@@ -10,7 +10,7 @@ use bumpless_substrate::region::{Region, default_folder};
 use clap::Args;
 
 use crate::look::{Found, LookError, look_in, path_line};
-use crate::out::{out, plain};
+use crate::out::{out, out_json, plain};
 
 /// List the tables, elections, barriers, tags and rings of a folder.
 #[derive(Debug, Clone, Args)]
@@ -56,12 +56,11 @@ pub struct RmArguments {
 pub fn list(arguments: &ListArguments) -> ExitCode {
     let looked = folder_or_default(arguments.folder.as_deref()).and_then(|dir| look_in(&dir));
     let (found, failed) = looked.unwrap_or_else(|error| (Vec::new(), vec![error]));
-    let text = if arguments.json {
-        format!("{}\n", serde_json::json!(found))
+    let is_written = if arguments.json {
+        out_json("list", &found)
     } else {
-        as_text(&found, failed.is_empty())
+        out("list", &as_text(&found, failed.is_empty()))
     };
-    let is_written = out("list", &text);
     told("list", &failed, is_written)
 }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::look::{Kind, LookError, TableView, TagView, kinds_in};
-use crate::out::out;
+use crate::out::{out, out_json};
 
 /// Show tables and standby tags as they are now, without their noticing.
 #[derive(Debug, Clone, Args)]
@@ -29,7 +29,7 @@ pub struct StatusArguments {
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
-    /// Also slots of dead owners for which all is done
+    /// Every slot: also those beyond 256 of a table, and of dead owners for which all is done
     #[arg(long)]
     pub all: bool,
 
@@ -59,15 +59,15 @@ pub fn run(arguments: &StatusArguments) -> ExitCode {
     for path in &arguments.paths {
         shown.add(path);
     }
-    let text = if arguments.json {
-        format!("{}\n", serde_json::json!(shown))
+    let is_written = if arguments.json {
+        out_json("status", &shown)
     } else if shown.is_nothing() && !shown.failed.is_empty() {
         // There is something, and why it is not shown is told below.
-        String::new()
+        true
     } else {
-        text::all(&shown.tables, &shown.tags, arguments.all)
+        let text = text::all(&shown.tables, &shown.tags, arguments.all);
+        out("status", &text)
     };
-    let is_written = out("status", &text);
     for error in &shown.failed {
         tell!("bumpless status: {error}");
     }

@@ -5,6 +5,9 @@ use crate::look::{
 };
 use crate::out::plain;
 
+/// Slots of a table that are shown unless all are asked for: more are more than a person reads.
+const ROWS_MAX: usize = 256;
+
 /// Everything, with an empty line between two.
 pub fn all(tables: &[TableView], tags: &[TagView], shows_all: bool) -> String {
     if tables.is_empty() && tags.is_empty() {
@@ -53,10 +56,26 @@ fn table(view: &TableView, shows_all: bool) -> String {
         .slots
         .iter()
         .filter(|slot| shows_all || slot.is_of_interest());
-    let mut rows = slots.map(row).peekable();
-    if rows.peek().is_some() {
+    let mut slots: Vec<&SlotView> = slots.collect();
+    let unseen = if shows_all {
+        0
+    } else {
+        slots.len().saturating_sub(ROWS_MAX)
+    };
+    if unseen > 0 {
+        // What wants attention comes first.
+        slots.sort_by_key(|slot| slot.verdict);
+        slots.truncate(ROWS_MAX);
+        slots.sort_by_key(|slot| slot.slot);
+    }
+    if !slots.is_empty() {
         text += "  SLOT     PID VERDICT       LAG EPOCHS      GRACE UNITS ROLE        PROOF       LABEL\n";
-        rows.for_each(|row| text += &row);
+    }
+    for slot in slots {
+        text += &row(slot);
+    }
+    if unseen > 0 {
+        text += &format!("  and {unseen} more, which --all shows\n");
     }
     text
 }
@@ -73,7 +92,7 @@ fn row(slot: &SlotView) -> String {
         deaths => format!(" [deaths not acknowledged: {deaths}]"),
     };
     let row = format!(
-        "  {:4} {:7} {:13} {lag:15} {:5} {:5} {:11} {:11} {}{deaths}",
+        " {:5} {:7} {:13} {lag:15} {:5} {:5} {:11} {:11} {}{deaths}",
         slot.slot,
         slot.pid,
         slot.verdict.word(),
@@ -152,4 +171,42 @@ fn some_of(mut all: impl Iterator<Item = String>) -> String {
         shown.push(format!("{more} more"));
     }
     shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_heartbeat::HeartbeatTable;
+
+    use super::*;
+
+    #[test]
+    fn of_a_crowd_those_who_want_attention_are_shown_and_how_many_the_others_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let made = HeartbeatTable::create(&path, 2 * ROWS_MAX).unwrap();
+        let handles: Vec<_> = (0..2 * ROWS_MAX)
+            .map(|_| made.register(std::process::id()).unwrap())
+            .collect();
+        // The last one is given back with work.
+        let last = *handles.last().unwrap();
+        made.mark_in_flight(last, 3_u8).unwrap();
+        made.unregister(last).unwrap();
+        let view = TableView::at(&path).unwrap();
+        let (some, every) = (table(&view, false), table(&view, true));
+        let rows = |text: &str| {
+            text.lines()
+                .filter(|line| line.contains(" worker "))
+                .count()
+        };
+        assert_eq!((rows(&some), rows(&every)), (ROWS_MAX, 2 * ROWS_MAX));
+        assert!(
+            some.contains("released") && every.contains("released"),
+            "{some}"
+        );
+        assert!(
+            some.ends_with("  and 256 more, which --all shows\n"),
+            "{some}"
+        );
+        assert!(!every.contains("more"), "{every}");
+    }
 }

@@ -187,15 +187,14 @@ impl Model {
     }
 
     /// The slots to show, sorted.
-    pub fn rows(&self) -> Vec<SlotView> {
+    pub fn rows(&self) -> Vec<&SlotView> {
         let Some(view) = self.table() else {
             return Vec::new();
         };
-        let mut rows: Vec<SlotView> = view
+        let mut rows: Vec<&SlotView> = view
             .slots
             .iter()
             .filter(|slot| self.shows_all || slot.is_of_interest())
-            .cloned()
             .collect();
         // Stable: equal ones stay in the order of their slots. What wants attention comes first.
         match self.sorted_by {
@@ -205,7 +204,7 @@ impl Model {
             Column::Lag => rows.sort_by_key(|slot| u64::MAX - slot.lag_epochs),
             Column::Units => rows.sort_by_key(|slot| u32::MAX - slot.units_in_flight),
             Column::Deaths => rows.sort_by_key(|slot| u32::MAX - slot.deaths),
-            Column::Label => rows.sort_by(|one, other| one.label.cmp(&other.label)),
+            Column::Label => rows.sort_by_key(|slot| slot.label.as_str()),
         }
         if self.is_reversed {
             rows.reverse();

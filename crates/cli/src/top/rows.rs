@@ -18,7 +18,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, uses_colour: b
     let rows = model.rows();
     // Below the header line.
     let visible = usize::from(area.height.saturating_sub(1));
-    model.first_row = model.first_row.min(rows.len().saturating_sub(visible));
+    let first_row = model.first_row.min(rows.len().saturating_sub(visible));
     let head = [
         Column::Slot.name(),
         Column::Pid.name(),
@@ -51,7 +51,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, uses_colour: b
         Constraint::Fill(1),
     ];
     let lags = &model.lags;
-    let shown = rows.iter().skip(model.first_row).take(visible);
+    let shown = rows.iter().skip(first_row).take(visible);
     let body = shown.map(|slot| {
         let history = lags.get(&(slot.slot, slot.generation));
         row(slot, history).style(style(slot.verdict, uses_colour))
@@ -59,6 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, model: &mut Model, uses_colour: b
     let header = Row::new(head).style(Style::new().add_modifier(Modifier::REVERSED));
     let table = Table::new(body, widths).header(header).column_spacing(0);
     frame.render_widget(table, area);
+    model.first_row = first_row;
 }
 
 fn row(slot: &SlotView, history: Option<&VecDeque<u64>>) -> Row<'static> {
