@@ -178,15 +178,18 @@ impl<'a> Occupancy<'a> {
             .take_while(move |slot| *slot < capacity)
     }
 
-    /// The slots whose bit is clear, in rising order.
+    /// The slots whose bit is clear, in rising order. Passes over eight full words at a time.
     pub fn iter_clear(self) -> impl Iterator<Item = u32> + 'a {
         let capacity = self.capacity;
+        // Relaxed: a hint.
+        let clear = |word: &AtomicU64| !word.load(Ordering::Relaxed);
         self.words
-            .iter()
-            .zip(0_u32..)
+            .chunks(8)
+            .zip((0_u32..).step_by(8))
+            .filter(move |(line, _)| line.iter().fold(0, |any, word| any | clear(word)) != 0)
+            .flat_map(|(line, first)| line.iter().zip(first..))
             .flat_map(move |(word, high)| {
-                // Relaxed: a hint.
-                bits(!word.load(Ordering::Relaxed))
+                bits(clear(word))
                     .map(move |low| high * 64 + low)
                     .take_while(move |slot| *slot < capacity)
             })
@@ -249,6 +252,19 @@ mod tests {
         occupancy.for_each_word(|first, bits| met.push(first + bits.trailing_zeros()));
         assert_eq!(met, slots);
         assert!(occupancy.iter().eq(slots));
+    }
+
+    #[test]
+    fn the_only_clear_bits_are_found_in_and_behind_full_lines() {
+        let claims = AtomicU32::zeroed();
+        let summary = <[AtomicU64; 1]>::zeroed();
+        let words = <[AtomicU64; 20]>::zeroed();
+        let occupancy = Occupancy::new(&summary, &words, &claims, 20 * 64);
+        (0..20 * 64).for_each(|slot| occupancy.set(slot));
+        assert_eq!(occupancy.iter_clear().count(), 0);
+        let slots = [0, 8 * 64 - 1, 12 * 64 + 5, 19 * 64 + 63];
+        slots.map(|slot| occupancy.clear(slot));
+        assert!(occupancy.iter_clear().eq(slots));
     }
 
     #[test]
