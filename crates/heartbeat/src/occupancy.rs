@@ -263,7 +263,7 @@ mod tests {
         (0..20 * 64).for_each(|slot| occupancy.set(slot));
         assert_eq!(occupancy.iter_clear().count(), 0);
         let slots = [0, 8 * 64 - 1, 12 * 64 + 5, 19 * 64 + 63];
-        slots.map(|slot| occupancy.clear(slot));
+        slots.iter().for_each(|slot| occupancy.clear(*slot));
         assert!(occupancy.iter_clear().eq(slots));
     }
 
