@@ -63,8 +63,7 @@ fn pass_over_word(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (
 fn lag_in_time(slot: &Slot, seen: &mut Seen, now: u64) -> Option<u64> {
     let (claim, beat) = (slot.peek_claim(), slot.peek_beat());
     // As the claim is the one seen, so is the generation. Of another one, or ahead of the scan: more than one.
-    let due = seen.beat.at(now).bits();
-    let behind = due.wrapping_sub(beat.bits());
+    let behind = beat.behind(seen.beat.at(now));
     if claim != seen.claim || behind > 1 || !slot.is_certified() {
         return None;
     }
@@ -93,7 +92,7 @@ mod tests {
         let claiming = slot.claim(Claim::FREE, 7).expect("free");
         let claim = slot.publish(claiming).expect("claiming");
         slot.keeper_word().store(keeper, Ordering::Relaxed);
-        assert!(slot.beats(claim, epoch));
+        slot.beat(claim, epoch).expect("its owner");
         let beat = Beat::new(claim.generation(), 1);
         (slot, Seen { claim, beat })
     }
@@ -141,7 +140,7 @@ mod tests {
         let (slot, mut seen) = owner(ARMED, NOW - 2);
         seen.beat = seen.beat.at(NOW - 1);
         assert_eq!(passed(&slot, &mut seen), (false, 0, NOW - 1));
-        assert!(slot.beats(seen.claim, NOW - 1));
+        slot.beat(seen.claim, NOW - 1).expect("its owner");
         assert_eq!(passed(&slot, &mut seen), (true, 1, NOW - 1));
     }
 

@@ -165,7 +165,7 @@ mod tests {
             roster.look_at_each_word(self.occupancy(), |_, bits, _| bits);
             roster.judge_the_left(|word, bits, owners| {
                 met.push((word, bits, owners[0].beat.epoch()));
-                owners[0].beat = Beat::from_bits(u64::from(word) + 1);
+                owners[0].beat = Beat::new(0, u64::from(word) + 1);
             });
             met
         }

@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn a_beat_ahead_of_the_scan_is_judged_by_every_scan() {
         let mut corpse = Corpse::new();
-        assert!(corpse.slot.beats(corpse.slot.peek_claim(), EPOCH + 2));
+        let claim = corpse.slot.peek_claim();
+        corpse.slot.beat(claim, EPOCH + 2).expect("not fenced yet");
         assert!(told(&mut corpse, &[4]).deaths.is_empty());
     }
 

@@ -4,13 +4,14 @@
 //! it stops rather than wraps. The header's word carries SUPERSEDED in its top bit, so that the one
 //! load which every beat makes anyway also tells that the table was replaced. A slot's word carries
 //! the low 16 bits of the generation that wrote it, so that the late store of a former owner is no
-//! beat of the present one.
+//! beat of the present one: below the epoch, so that a beat is the header's word, shifted, whatever its
+//! top bits say.
 //!
 //! ```text
-//!   header:  63           62..48  47                0      slot:  63        48 47                0
-//!           ┌────────────┬───────┬───────────────────┐           ┌────────────┬───────────────────┐
-//!           │ SUPERSEDED │   0   │ epoch             │           │ generation │ epoch             │
-//!           └────────────┴───────┴───────────────────┘           └────────────┴───────────────────┘
+//!   header:  63           62..48  47                0      slot:  63               16 15         0
+//!           ┌────────────┬───────┬───────────────────┐           ┌───────────────────┬────────────┐
+//!           │ SUPERSEDED │   0   │ epoch             │           │ epoch             │ generation │
+//!           └────────────┴───────┴───────────────────┘           └───────────────────┴────────────┘
 //! ```
 
 use bumpless_substrate::sync::{AtomicU64, Ordering};
@@ -19,6 +20,9 @@ use bumpless_substrate::sync::{AtomicU64, Ordering};
 pub const EPOCH_MAX: u64 = (1 << 48) - 1;
 
 const SUPERSEDED: u64 = 1 << 63;
+
+/// Below the epoch in a slot's word.
+const GENERATION_BITS: u32 = 16;
 
 bumpless_substrate::shared_struct! {
     /// The table's clock: written by the primary watchdog, read by every beat.
@@ -33,6 +37,12 @@ bumpless_substrate::shared_struct! {
 pub struct TableEpoch(u64);
 
 impl TableEpoch {
+    /// This epoch, of a table that was not replaced.
+    #[must_use]
+    pub const fn of(epoch: u64) -> Self {
+        Self(epoch & EPOCH_MAX)
+    }
+
     /// The epoch, without the flag.
     #[must_use]
     #[inline]
@@ -40,20 +50,9 @@ impl TableEpoch {
         self.0 & EPOCH_MAX
     }
 
-    /// The epoch, if that is all that the word says: one comparison for flag and damage.
-    #[must_use]
-    #[inline(always)]
-    pub const fn alone(self) -> Option<u64> {
-        if self.0 <= EPOCH_MAX {
-            Some(self.0)
-        } else {
-            None
-        }
-    }
-
     /// Whether another file has taken the table's place.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn is_superseded(self) -> bool {
         self.0 & SUPERSEDED != 0
     }
@@ -101,7 +100,7 @@ impl Beat {
     #[must_use]
     #[inline(always)]
     pub const fn new(generation: u32, epoch: u64) -> Self {
-        Self((generation as u64) << 48 | (epoch & EPOCH_MAX))
+        Self((epoch & EPOCH_MAX) << GENERATION_BITS | generation as u16 as u64)
     }
 
     /// As found in a slot.
@@ -121,21 +120,29 @@ impl Beat {
     #[must_use]
     #[inline(always)]
     pub const fn at(self, epoch: u64) -> Self {
-        Self(self.0 & !EPOCH_MAX | epoch & EPOCH_MAX)
+        Self::new(self.0 as u16 as u32, epoch)
     }
 
     /// The epoch of the beat, whoever made it.
     #[must_use]
     #[inline(always)]
     pub const fn epoch(self) -> u64 {
-        self.0 & EPOCH_MAX
+        self.0 >> GENERATION_BITS
+    }
+
+    /// How many epochs this beat is behind `due`; more than [`EPOCH_MAX`] if it is of another generation.
+    #[must_use]
+    #[inline(always)]
+    pub const fn behind(self, due: Self) -> u64 {
+        // A difference in the generation comes to the top.
+        due.0.wrapping_sub(self.0).rotate_right(GENERATION_BITS)
     }
 
     /// The epoch of the beat, if `generation` made it.
     #[must_use]
     #[inline]
     pub const fn epoch_of(self, generation: u32) -> Option<u64> {
-        if (self.0 >> 48) as u16 == generation as u16 {
+        if self.0 as u16 == generation as u16 {
             Some(self.epoch())
         } else {
             None
@@ -180,5 +187,22 @@ mod tests {
         assert_eq!(beat.epoch_of(6), None);
         assert_eq!(beat.at(7), Beat::new(5, 7));
         assert_eq!(beat.at(u64::MAX).epoch(), EPOCH_MAX);
+    }
+
+    #[test]
+    fn a_beat_of_another_generation_is_further_behind_than_any_epoch() {
+        let due = Beat::new(5, 99);
+        assert_eq!(Beat::new(5, 99).behind(due), 0);
+        assert_eq!(Beat::new(5, 90).behind(due), 9);
+        for other in [
+            Beat::new(4, 99),
+            Beat::new(6, 99),
+            Beat::new(6, 98),
+            Beat::new(4, 100),
+        ] {
+            assert!(other.behind(due) > EPOCH_MAX, "{other:?}");
+        }
+        let ahead = Beat::new(5, 100).behind(due);
+        assert!(ahead > 1 << 40, "{ahead}");
     }
 }

@@ -4,7 +4,7 @@
 //! another generation, or after release it is an error, never somebody else's slot.
 
 use core::fmt;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 
 use bumpless_substrate::claim::Claim;
 
@@ -13,17 +13,35 @@ use bumpless_substrate::claim::Claim;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle {
     pub(crate) live: Claim,
-    pub(crate) slot: u32,
-    /// The table's tag: the low half of its creation id, as a rule.
-    pub(crate) table: NonZeroU32,
+    /// The table's tag, and below it the slot's index: one load for both.
+    pub(crate) place: NonZeroU64,
 }
 
 impl Handle {
+    /// The owner of `slot` in the table with this tag.
+    pub(crate) fn new(live: Claim, table: NonZeroU32, slot: u32) -> Self {
+        let place = NonZeroU64::from(table).get() << 32 | u64::from(slot);
+        // Never the other value: the tag is not 0.
+        let place = NonZeroU64::new(place).unwrap_or(NonZeroU64::MAX);
+        Self { live, place }
+    }
+
     /// The index of the slot.
     #[must_use]
     #[inline(always)]
     pub const fn slot(self) -> usize {
-        self.slot as usize
+        self.index() as usize
+    }
+
+    #[inline(always)]
+    pub(crate) const fn index(self) -> u32 {
+        self.place.get() as u32
+    }
+
+    /// The table's tag: the low half of its creation id, as a rule.
+    #[inline(always)]
+    pub(crate) const fn table(self) -> Option<NonZeroU32> {
+        NonZeroU32::new((self.place.get() >> 32) as u32)
     }
 
     /// Which claim of the slot this is.
@@ -35,7 +53,7 @@ impl Handle {
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "slot {} (generation {})", self.slot, self.generation())
+        write!(f, "slot {} (generation {})", self.slot(), self.generation())
     }
 }
 

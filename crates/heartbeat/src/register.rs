@@ -130,15 +130,15 @@ impl HeartbeatTable {
         let left = cells
             .slot
             .unregister(handle.live, || {
-                disarm(&local, handle.slot, self.region.capacity())
+                disarm(&local, handle.index(), self.region.capacity())
             })
             .map_err(|error| self.named(handle, None, error))?;
         local.held.retain(|other| *other != handle);
         // Without a lock the next owner may have set the bit already: then it stays.
         if left.is_empty() && SlotLocks::EXCLUDE {
-            self.occupancy().clear(handle.slot);
+            self.occupancy().clear(handle.index());
         }
-        locks.unlock(handle.slot)?;
+        locks.unlock(handle.index())?;
         Ok(())
     }
 
@@ -160,7 +160,7 @@ impl HeartbeatTable {
         let Ok(local) = self.local() else {
             return Vec::new();
         };
-        let mut slots: Vec<u32> = local.held.iter().map(|handle| handle.slot).collect();
+        let mut slots: Vec<u32> = local.held.iter().map(|handle| handle.index()).collect();
         slots.sort_unstable();
         slots
     }
@@ -208,7 +208,7 @@ impl HeartbeatTable {
         if seen.generation() == GENERATION_MAX {
             return Ok(Err(Obstacle::Retired));
         }
-        let own = local.held.iter().any(|handle| handle.slot == slot);
+        let own = local.held.iter().any(|handle| handle.index() == slot);
         if own || (!vacant && effort == Effort::Vacant) {
             return Ok(Err(Obstacle::Owned));
         }
@@ -298,11 +298,7 @@ impl HeartbeatTable {
                 found: format!("{found:?}"),
             })?;
         self.ring();
-        Ok(Ok(Handle {
-            live,
-            slot,
-            table: tag(self.region.creation_id()),
-        }))
+        Ok(Ok(Handle::new(live, tag(self.region.creation_id()), slot)))
     }
 
     /// Tells who sleeps on the doorbell that somebody registered. A system call only if somebody does.

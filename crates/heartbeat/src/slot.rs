@@ -26,7 +26,7 @@ use bumpless_substrate::seqlock::SeqLock;
 use bumpless_substrate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 use bumpless_substrate::work::{Work, WorkError, WorkWord};
 
-use crate::epoch::Beat;
+use crate::epoch::{Beat, TableEpoch};
 use crate::identity_line::{IdentityLine, Label, OwnerIdentity, Registration};
 pub use crate::outcome::{AcknowledgedUnits, Claimable, FenceOutcome, SlotError};
 use crate::snapshot::{Certificate, HeartbeatSnapshot, NO_KEEPER, Observed, SlotRole};
@@ -67,26 +67,27 @@ impl Slot {
     /// [`SlotError::Stale`], [`SlotError::Fenced`]; the epoch is then not stored.
     #[inline]
     pub fn beat(&self, live: Claim, epoch: u64) -> Result<(), SlotError> {
-        if self.beats(live, epoch) {
+        if self.beats(live, TableEpoch::of(epoch)) {
             Ok(())
         } else {
             Err(self.not_owned(live))
         }
     }
 
-    /// As [`beat`](Self::beat), without the reason: whether the epoch was stored.
+    /// As [`beat`](Self::beat), without the reason, and not in a table that was replaced: whether the epoch
+    /// was stored.
     #[inline(always)]
-    pub fn beats(&self, live: Claim, epoch: u64) -> bool {
+    pub fn beats(&self, live: Claim, now: TableEpoch) -> bool {
         // Relaxed throughout: claim and fence are decided by their values; that the store may land
         // after a fence or a release is harmless (the slot is judged by work and claim words, and
         // the beat carries the generation).
-        if self.claim.peek() != live || self.work[0].peek().is_fenced() {
+        // Both flags are the top bit of their words: one test.
+        let is_over = self.work[0].peek().is_fenced() | now.is_superseded();
+        if self.claim.peek() != live || is_over {
             return false;
         }
-        self.epoch.store(
-            Beat::new(live.generation(), epoch).bits(),
-            Ordering::Relaxed,
-        );
+        let beat = Beat::new(live.generation(), now.epoch());
+        self.epoch.store(beat.bits(), Ordering::Relaxed);
         true
     }
 

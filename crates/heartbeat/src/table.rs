@@ -10,7 +10,7 @@
 //!   watchdog: see the failover crate, which works on `cells`, `prove` and the header
 //! ```
 
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -202,7 +202,7 @@ impl HeartbeatTable {
             Ok(())
         } else {
             // In parts: a handle that is passed whole lies in memory, and every beat would put it there.
-            self.beat_or_say_why(handle.live, handle.slot, handle.table)
+            self.beat_or_say_why(handle.live, handle.place)
         }
     }
 
@@ -210,17 +210,17 @@ impl HeartbeatTable {
     /// return one of those is too large for a caller's loop.
     #[inline(always)]
     fn beats(&self, handle: Handle) -> bool {
-        match (self.slots.get(handle.slot()), self.epoch().alone()) {
-            (Some(slot), Some(epoch)) => self.gave(handle) && slot.beats(handle.live, epoch),
-            _ => false,
+        match self.slots.get(handle.slot()) {
+            Some(slot) => self.gave(handle) && slot.beats(handle.live, self.epoch()),
+            None => false,
         }
     }
 
     /// The beat once more, from the start, with every answer that it can have.
     #[cold]
     #[inline(never)]
-    fn beat_or_say_why(&self, live: Claim, slot: u32, table: NonZeroU32) -> Result<()> {
-        let handle = Handle { live, slot, table };
+    fn beat_or_say_why(&self, live: Claim, place: NonZeroU64) -> Result<()> {
+        let handle = Handle { live, place };
         let epoch = self.epoch();
         self.owned(handle)?
             .beat(live, epoch.epoch())
@@ -339,7 +339,7 @@ impl HeartbeatTable {
     /// read-only mapping is a fault.
     #[inline(always)]
     fn gave(&self, handle: Handle) -> bool {
-        self.guard.holds(handle.table)
+        handle.table().is_some_and(|table| self.guard.holds(table))
     }
 
     /// The same where one load does not tell.
@@ -348,7 +348,7 @@ impl HeartbeatTable {
         !self.guard.is_cheap()
             && !self.guard.is_forked()
             && !self.is_read_only()
-            && handle.table == tag(self.region.creation_id())
+            && handle.table() == Some(tag(self.region.creation_id()))
     }
 
     #[cold]
