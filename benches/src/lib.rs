@@ -17,10 +17,10 @@ pub mod fleet;
 pub mod floor;
 #[cfg(feature = "plot")]
 pub mod growth;
-pub mod integrators;
 mod locks;
 pub mod machine;
 pub mod mutexes;
 pub mod pair;
 pub mod pairs;
 pub mod report;
+mod values;

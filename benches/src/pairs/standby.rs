@@ -8,12 +8,13 @@ use std::hint::black_box;
 use anyhow::{Context, Result, ensure};
 use bumpless_standby::frame::{Frame, decode, encode_fragment, encode_heartbeat};
 use bumpless_standby::message::{Fragment, Heartbeat};
+use bumpless_standby::rehearsal::Integrators;
 use bumpless_standby::transfer::{Receiver, Sender};
 use bumpless_standby::{Checkpoint, Controller, Epoch, NodeId};
 
 use crate::conversation::{Side, converse};
-use crate::integrators::{Integrators, Values};
 use crate::pair::{Goal, Pair, Stage, in_a_row};
+use crate::values::Values;
 
 /// Bytes in one part, as a pair has it by default.
 const PART_LEN: u32 = 1_200;

@@ -115,6 +115,8 @@ pub mod message;
 pub mod node;
 pub mod persist;
 pub mod plain;
+#[cfg(feature = "rehearsal")]
+pub mod rehearsal;
 #[cfg(not(bumpless_loom))]
 pub mod tag;
 pub mod transfer;

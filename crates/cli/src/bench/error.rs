@@ -62,12 +62,9 @@ pub enum BenchError {
     /// A child could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),
-    /// The settings of a standby pair.
+    /// A standby pair that was to talk to itself.
     #[error(transparent)]
-    Standby(#[from] bumpless_standby::ConfigError),
-    /// What a standby pair keeps.
-    #[error(transparent)]
-    Store(#[from] bumpless_standby::persist::StoreError),
+    Rehearsal(#[from] bumpless_standby::rehearsal::RehearsalError),
     /// A hand-back could not be acknowledged.
     #[error(transparent)]
     Acknowledge(#[from] AcknowledgeError),

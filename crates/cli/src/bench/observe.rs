@@ -13,6 +13,7 @@ use std::time::Instant;
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
 use bumpless_heartbeat::{Handle, HeartbeatTable};
 use bumpless_sidecar::{AdaptiveInstance, Instruments, ObservationRing, Sidecar, SidecarBox};
+use bumpless_standby::rehearsal::{INPUT, Side};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::region::{Access, default_folder};
 use bumpless_substrate::sync::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use serde::Serialize;
 
 use super::error::BenchError;
 use super::show;
-use super::tick::{self, Side};
+use super::tick;
 
 /// Beats in one block: less than a ring holds.
 const BEATS: u32 = 4_096;
@@ -266,7 +267,7 @@ fn measure_ticks(kinds: Kinds, blocks: u32) -> Result<Costs, BenchError> {
 fn time_observed(side: &Side, instruments: &Arc<Instruments>) -> f64 {
     let mut node = SidecarBox::with_instruments(side.node.clone(), Arc::clone(instruments));
     tick::time_block(side, |now_ns, cycle, hears| {
-        black_box(node.tick(now_ns, cycle, &1.0, hears));
+        black_box(node.tick(now_ns, cycle, &INPUT, hears));
     })
 }
 
