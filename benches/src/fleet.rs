@@ -4,13 +4,12 @@
 //! setting the occupancy hint of the slots in between, and clearing it again; the summary bits stay set, as in
 //! a table that was full once. One opening takes at most so many owners, so there are as many as needed.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
-use bumpless_heartbeat::{Handle, HeartbeatTable};
+use bumpless_heartbeat::{Handle, HeartbeatTable, UnitSet};
 use bumpless_substrate::keeper::ARMED_MAX;
 use bumpless_substrate::sync::Ordering;
-use tempfile::TempDir;
+
+use crate::folder::Folder;
 
 /// What the kernel sets in the keeper word of an owner that died.
 const OWNER_DIED: u32 = 0x4000_0000;
@@ -22,7 +21,7 @@ pub struct Fleet {
     tables: Vec<HeartbeatTable>,
     /// The owners, by slot.
     pub handles: Vec<Handle>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Fleet {
@@ -32,7 +31,7 @@ impl Fleet {
     /// What the table says.
     pub fn new(capacity: usize, owners: usize, step: usize) -> Result<Self> {
         ensure!(owners * step <= capacity, "{owners} owners do not fit");
-        let folder = in_memory_folder()?;
+        let folder = Folder::in_memory()?;
         let mut fleet = Self {
             tables: Vec::new(),
             handles: Vec::with_capacity(owners),
@@ -86,37 +85,27 @@ impl Fleet {
         }
     }
 
-    /// Marks every `step`th owner's certificate, as the kernel does when the owner ends; how many.
+    /// Every `step`th owner has `units` in flight, and then its certificate is marked, as the kernel does when
+    /// an owner ends. Their slots.
     ///
     /// # Errors
-    /// A slot that is not there.
-    pub fn kill_every(&self, step: usize) -> Result<usize> {
-        let mut killed = 0;
+    /// A slot that is not there, or what the table says.
+    pub fn kill_every(&self, step: usize, units: UnitSet) -> Result<Vec<usize>> {
+        let mut killed = Vec::new();
         for handle in self.handles.iter().step_by(step) {
+            for unit in units.iter() {
+                self.table().mark_in_flight(*handle, unit)?;
+            }
             let cells = self.table().cells(handle.slot()).context("a slot")?;
             // Relaxed: seen by the same thread.
             cells
                 .slot
                 .keeper_word()
                 .fetch_or(OWNER_DIED, Ordering::Relaxed);
-            killed += 1;
+            killed.push(handle.slot());
         }
         Ok(killed)
     }
-}
-
-/// A folder in memory, where the system has one.
-///
-/// # Errors
-/// None can be made.
-pub fn in_memory_folder() -> Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() {
-        tempfile::tempdir_in(memory)
-    } else {
-        tempfile::tempdir()
-    };
-    folder.context("a folder for tables")
 }
 
 #[cfg(test)]

@@ -54,14 +54,11 @@ impl Lines {
         }
     }
 
-    /// As [`beat`](Self::beat), and then what was stored: to make the next one wait for it.
+    /// What [`beat`](Self::beat) stores.
     #[inline]
     #[must_use]
-    pub fn beat_and_read(&self, index: usize) -> u64 {
-        self.beat(index);
-        self.own
-            .get(index)
-            .map_or(0, |line| line.epoch.load(Relaxed))
+    pub fn stored(&self, index: usize) -> Option<&AtomicU64> {
+        self.own.get(index).map(|line| &line.epoch)
     }
 
     /// Every field once, each seen by the optimizer as used.
@@ -81,18 +78,17 @@ impl Lines {
         black_box(line.grace.load(Relaxed));
     }
 
-    /// Claim, epoch and keeper of each of the lines: what a scan cannot do without.
+    /// Claim, epoch and keeper of every `step`th line: what a scan cannot do without. None waits for another.
     #[inline]
     pub fn scan(&self, step: usize) {
-        let mut seen = (0_u64, 0_u64, 0_u32);
-        for line in self.own.iter().step_by(step) {
-            seen.0 ^= line.claim.load(Relaxed);
-            seen.1 = seen.1.max(line.epoch.load(Relaxed));
-            seen.2 |= line.keeper.load(Relaxed);
+        let (mut seen, mut index) = (0, 0);
+        // Not `step_by`, which counts in each turn.
+        while let Some(line) = self.own.get(index) {
+            seen ^= line.claim.load(Relaxed) ^ line.epoch.load(Relaxed);
+            seen ^= u64::from(line.keeper.load(Relaxed));
+            index += step;
         }
-        black_box(seen.0);
-        black_box(seen.1);
-        black_box(seen.2);
+        black_box(seen);
     }
 
     /// One locked compare-and-swap that succeeds, from a value that is known.
@@ -102,6 +98,17 @@ impl Lines {
             .epoch
             .compare_exchange(from, to, Relaxed, Relaxed)
             .is_ok()
+    }
+
+    /// Two locked compare-and-swaps of an owner's line, there and back.
+    #[inline]
+    #[must_use]
+    pub fn exchange_own(&self, index: usize) -> bool {
+        self.own.get(index).is_some_and(|line| {
+            let [word, ..] = &line.work;
+            word.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
+                && word.compare_exchange(1, 0, Relaxed, Relaxed).is_ok()
+        })
     }
 
     /// One locked addition.

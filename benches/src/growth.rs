@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use plotters::prelude::{
     BLACK, BLUE, ChartBuilder, Circle, IntoDrawingArea, IntoLogRange, LineSeries, RED, SVGBackend,
     WHITE,
@@ -21,18 +21,22 @@ struct Curve {
     floor: Vec<(f64, f64)>,
 }
 
-/// Measures and draws everything into `folder`; the names of the drawings.
+/// Measures everything whose name has `filter` in it, and draws it into `folder`; the names of the drawings.
 ///
 /// # Errors
-/// A measurement that failed, or a file that cannot be written.
-pub fn plot(folder: &Path, time: Duration) -> Result<Vec<String>> {
+/// No such drawing, a measurement that failed, or a file that cannot be written.
+pub fn plot(folder: &Path, time: Duration, filter: &str) -> Result<Vec<String>> {
     std::fs::create_dir_all(folder).context("the folder of the figures")?;
     let mut drawn = Vec::new();
-    for growing in &GROWING {
+    let wanted = GROWING
+        .iter()
+        .filter(|growing| growing.name.contains(filter));
+    for growing in wanted {
         let file = format!("{}.svg", growing.name);
         draw(&folder.join(&file), growing, &curve(growing, time)?)?;
         drawn.push(file);
     }
+    ensure!(!drawn.is_empty(), "no drawing has `{filter}`");
     Ok(drawn)
 }
 

@@ -15,12 +15,15 @@ pub mod conversation;
 pub mod count;
 pub mod fleet;
 pub mod floor;
+mod folder;
 #[cfg(feature = "plot")]
 pub mod growth;
 mod locks;
 pub mod machine;
 pub mod mutexes;
+mod other_core;
 pub mod pair;
 pub mod pairs;
 pub mod report;
+mod tool;
 mod values;

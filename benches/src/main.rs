@@ -13,18 +13,17 @@ use bumpless_benches::alternate::measure;
 use bumpless_benches::pairs;
 use bumpless_benches::report::Report;
 
-/// What a filter looks at for all that takes two processes.
-const ACROSS: &str = "across processes";
-
 const HELP: &str = "\
 cargo xtask bench [--json] [--check] [--ms N] [FILTER]
+cargo xtask bench --plot [--ms N] [FILTER]
 
-  --json     one line of JSON instead of the table
+  --json     one line of JSON instead of the table; docs/performance.md names the fields
   --check    fails when a ratio misses its goal by more than its spread
-  --ms N     milliseconds for each pair (1000)
-  --plot     no ratios, but the growth with the size: docs/figures/*.svg
+  --ms N     milliseconds for each pair, and for each point of a drawing (1000)
+  --plot     no ratios: measures how figures grow with the size of what they are about, and draws
+             each of them beside its floor, log-log, as docs/figures/NAME.svg
   FILTER     only pairs whose name, or what they are beside, has this in it; `across` for what
-             takes two processes
+             takes two processes; with --plot, only drawings whose name has this in it
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +37,10 @@ fn main() -> ExitCode {
         && option == "--role"
     {
         return told(across::role::play(role, Path::new(table)));
+    }
+    if let ["-h" | "--help"] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
     }
     told(Options::parse(&arguments).and_then(|options| run(&options)))
 }
@@ -108,9 +111,12 @@ fn run(options: &Options) -> Result<()> {
         ratios.push(measured);
     }
     let mut durations = Vec::new();
-    if ACROSS.contains(&options.filter) {
-        eprintln!("{ACROSS}");
-        durations = across::measure(options.time).context(ACROSS)?;
+    for across in across::ALL {
+        if across.name.contains(&options.filter) {
+            eprintln!("{}", across.name);
+            let found = across.measure(options.time);
+            durations.extend(found.context(across.name)?);
+        }
     }
     ensure!(
         !ratios.is_empty() || !durations.is_empty(),
@@ -119,7 +125,7 @@ fn run(options: &Options) -> Result<()> {
     );
     let report = Report::new(ratios, durations);
     if options.json {
-        println!("{}", serde_json::to_string(&report)?);
+        println!("{}", report.json()?);
     } else {
         print!("{}", report.table());
         println!();
@@ -139,7 +145,7 @@ fn run(options: &Options) -> Result<()> {
 #[cfg(feature = "plot")]
 fn plot(options: &Options) -> Result<()> {
     let folder = Path::new("docs/figures");
-    let drawn = bumpless_benches::growth::plot(folder, options.time)?;
+    let drawn = bumpless_benches::growth::plot(folder, options.time, &options.filter)?;
     println!("plotted: {}", drawn.join(", "));
     Ok(())
 }

@@ -103,12 +103,18 @@ impl<L: Lock<(u64, Vec<Record>)>> Whole<L> {
         });
     }
 
-    /// The first free record, taken and given back.
+    /// The first free record, taken and given back, with all that an owner starts with.
     #[inline]
     pub fn register_and_leave(&self, pid: u32) {
-        let index = self.0.with(|(_, records)| {
+        let index = self.0.with(|(epoch, records)| {
             let index = records.iter().position(|record| record.pid == 0)?;
-            records[index].pid = pid;
+            let record = records.get_mut(index)?;
+            *record = Record {
+                pid,
+                last_seen_epoch: *epoch,
+                generation: record.generation + 1,
+                ..Record::default()
+            };
             Some(index)
         });
         self.0.with(|(_, records)| {

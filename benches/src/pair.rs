@@ -5,6 +5,7 @@
 //! without what it does between to make the next repetition the same. It checks what it claims (that
 //! exactly four were dead, say) and fails if that is not so.
 
+use std::hint::black_box;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ pub trait Stage {
 
 /// How the ratio of a pair should come out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "kind", content = "limit", rename_all = "snake_case")]
 pub enum Goal {
     /// A takes at most so many times as long as B.
     AtMost(f64),
@@ -71,6 +72,22 @@ pub struct Pair {
     pub run: fn(&mut dyn Stage) -> Result<()>,
 }
 
+impl Pair {
+    /// A pair without a goal.
+    pub const fn told(
+        name: &'static str,
+        beside: &'static str,
+        run: fn(&mut dyn Stage) -> Result<()>,
+    ) -> Self {
+        Self {
+            name,
+            beside,
+            goal: Goal::Told,
+            run,
+        }
+    }
+}
+
 /// A batch that does `work` without a look at the clock between.
 pub fn in_a_row(mut work: impl FnMut()) -> impl FnMut(u64) -> Result<f64> {
     move |times| {
@@ -79,6 +96,22 @@ pub fn in_a_row(mut work: impl FnMut()) -> impl FnMut(u64) -> Result<f64> {
             work();
         }
         Ok(started.elapsed().as_nanos() as f64)
+    }
+}
+
+/// A batch in which each turn is given what the one before it returned: none can begin earlier.
+pub fn each_after_the_last(mut work: impl FnMut(usize) -> usize) -> impl FnMut(u64) -> Result<f64> {
+    let mut last = 0;
+    move |times| {
+        // A register of its own: kept where the caller sees it, it would be stored and loaded in each turn.
+        let mut now = black_box(last);
+        let started = Instant::now();
+        for _ in 0..times {
+            now = work(now);
+        }
+        let ns = started.elapsed().as_nanos() as f64;
+        last = black_box(now);
+        Ok(ns)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::across::Durations;
@@ -38,6 +39,20 @@ impl Report {
     #[must_use]
     pub fn missed(&self) -> usize {
         self.ratios.iter().filter(|pair| pair.is_missed()).count()
+    }
+
+    /// One line: the fields of the report, with whether each goal is missed, and how many are.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn json(&self) -> Result<String> {
+        let mut value = serde_json::to_value(self)?;
+        let rows = value["ratios"].as_array_mut().into_iter().flatten();
+        for (row, pair) in rows.zip(&self.ratios) {
+            row["missed"] = pair.is_missed().into();
+        }
+        value["missed"] = self.missed().into();
+        Ok(value.to_string())
     }
 
     /// `ratios: N, missed: M`.

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::Durations;
+use crate::tool::tool;
 
 /// Each kill waits some periods of 10 ms, and there are three detectors.
 const KILL_MS: u128 = 100;
@@ -35,7 +36,7 @@ struct Spread {
 /// As many kills as fit in that time, at least ten for each detector.
 pub fn measure(time: Duration) -> Result<[Durations; 3]> {
     let runs = (time.as_millis() / KILL_MS).max(10).to_string();
-    let tool = std::env::current_exe()?.with_file_name("bumpless");
+    let tool = tool()?;
     let output = Command::new(&tool)
         .args(["bench", "death", "--json", "--runs", &runs])
         .stdin(Stdio::null())

@@ -88,8 +88,8 @@ fn await_value(
 }
 
 /// A byte of a file, locked and unlocked.
-pub fn lock(folder: &Path, time: Duration) -> Result<Durations> {
-    let lock = ByteLock::new(File::create(folder.join("lock"))?);
+pub fn lock(path: &Path, time: Duration) -> Result<Durations> {
+    let lock = ByteLock::new(File::create(path)?);
     let mut found_ns = Vec::new();
     let started = Instant::now();
     while started.elapsed() < time && found_ns.len() < SAMPLES_MAX {

@@ -27,7 +27,7 @@ use anyhow::Result;
 use bumpless_heartbeat::HeartbeatTable;
 use serde::Serialize;
 
-use crate::fleet::in_memory_folder;
+use crate::folder::Folder;
 
 /// How long another process is awaited.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -65,22 +65,60 @@ impl Durations {
     }
 }
 
-/// Measures everything, each for about as long as told.
-///
-/// # Errors
-/// A child that ended by itself or does not answer, or what a table says.
-pub fn measure(time: Duration) -> Result<Vec<Durations>> {
-    let folder = in_memory_folder()?;
-    let table = |name: &str| HeartbeatTable::create(folder.path().join(name), 8);
-    let mut found = Vec::new();
-    found.extend(seen::measure(&table("seen")?, time)?);
-    found.extend(work::measure(&table("work")?)?);
-    found.extend(death::measure(time)?);
-    found.push(floor::futex(&table("futex")?, time)?);
-    found.push(floor::lock(folder.path(), time)?);
-    found.push(floor::udp(&table("udp")?, time)?);
-    found.push(floor::clock());
-    Ok(found)
+/// A measurement across processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Across {
+    /// What a filter looks at.
+    pub name: &'static str,
+    /// Measures for about as long as told, with its table at that path.
+    run: fn(&Path, Duration) -> Result<Vec<Durations>>,
+}
+
+/// All of them, in the order in which they are told.
+pub const ALL: [Across; 7] = [
+    Across {
+        name: "across processes: beats, stores",
+        run: |path, time| Ok(seen::measure(&table(path)?, time)?.into()),
+    },
+    Across {
+        name: "across processes: mark, complete",
+        run: |path, _| Ok(work::measure(&table(path)?)?.into()),
+    },
+    Across {
+        name: "across processes: deaths",
+        run: |_, time| Ok(death::measure(time)?.into()),
+    },
+    Across {
+        name: "across processes: futex",
+        run: |path, time| Ok(vec![floor::futex(&table(path)?, time)?]),
+    },
+    Across {
+        name: "across processes: lock of a byte",
+        run: |path, time| Ok(vec![floor::lock(path, time)?]),
+    },
+    Across {
+        name: "across processes: UDP",
+        run: |path, time| Ok(vec![floor::udp(&table(path)?, time)?]),
+    },
+    Across {
+        name: "across processes: clock",
+        run: |_, _| Ok(vec![floor::clock()]),
+    },
+];
+
+impl Across {
+    /// Measures for about as long as told.
+    ///
+    /// # Errors
+    /// A child that ended by itself or does not answer, or what a table says.
+    pub fn measure(&self, time: Duration) -> Result<Vec<Durations>> {
+        let folder = Folder::in_memory()?;
+        (self.run)(&folder.path().join("table"), time)
+    }
+}
+
+fn table(path: &Path) -> Result<HeartbeatTable> {
+    Ok(HeartbeatTable::create(path, 8)?)
 }
 
 /// Where the bare words beside a table lie.

@@ -24,10 +24,8 @@ pub fn measure(table: &HeartbeatTable, time: Duration) -> Result<[Durations; 2]>
     let worker = begin_together(table, 2)?;
     let (turn, seen) = (words.turn()?, words.seen_ns()?);
     // Where the child finds who is to be watched. Release pairs with its Acquire in `watch`.
-    turn.store(
-        u64::from(worker.handle().slot() as u32) + 1,
-        Ordering::Release,
-    );
+    let mut turns = worker.handle().slot() as u64 + 1;
+    turn.store(turns, Ordering::Release);
     let mut last_ns = 0;
     let mut see = |peer: &mut Peer, began_ns: u64| {
         // Acquire pairs with the Release of `watch`: what it saw was seen before.
@@ -46,9 +44,10 @@ pub fn measure(table: &HeartbeatTable, time: Duration) -> Result<[Durations; 2]>
             beats_ns.push(see(&mut peer, began_ns)?);
         }
         for _ in 0..BLOCK {
+            turns += 1;
             let began_ns = monotonic_ns();
             // Release pairs with the Acquire of `watch`, which only looks whether it has changed.
-            turn.fetch_add(1, Ordering::Release);
+            turn.store(turns, Ordering::Release);
             turns_ns.push(see(&mut peer, began_ns)?);
         }
     }

@@ -1,11 +1,10 @@
 //! Beats: alone, each waiting for the last, and beside a scanner on another core.
 //!
-//! Relaxed: a flag and a counter between two threads, of which nothing is read through them.
+//! Relaxed: read by the thread that stored it.
 
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{Context, Result, ensure};
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
@@ -14,7 +13,8 @@ use bumpless_heartbeat::{Handle, HeartbeatTable};
 use crate::fleet::Fleet;
 use crate::floor::Lines;
 use crate::mutexes::{PerSlot, Record, Whole};
-use crate::pair::{Batch, Goal, Pair, Stage, in_a_row};
+use crate::other_core::with_other_core;
+use crate::pair::{Batch, Goal, Pair, Stage, each_after_the_last, in_a_row};
 
 const SLOTS: usize = 64;
 /// The owner that beats: in the middle.
@@ -103,26 +103,31 @@ fn beside_floor(stage: &mut dyn Stage) -> Result<()> {
     )
 }
 
-/// What a beat stored decides (always in the same way) which handle the next one uses.
+/// What a beat stored decides (always in the same way) which slot the next one is for, and where it looks for
+/// what that one stored: an address that is known before would let the processor guess the value.
 fn dependent(stage: &mut dyn Stage) -> Result<()> {
     let fleet = Fleet::new(SLOTS, SLOTS - 1, 1)?;
     let lines = Lines::new(SLOTS);
     let table = fleet.table();
-    let handles = [fleet.handles[OWN]; 2];
-    let indices = [OWN; 2];
-    let slot = table.cells(handles[0].slot()).context("a slot")?.slot;
-    let (mut next, mut next_index) = (0, 0);
+    let handles = black_box([fleet.handles[OWN]; 2]);
+    let indices = black_box([OWN; 2]);
+    let slots = black_box([table.cells(handles[0].slot()).context("a slot")?.slot; 2]);
+    let stored = black_box([lines.stored(OWN).context("a line")?; 2]);
+    let mut all_beat = true;
+    // Bit 47 of an epoch is never set here.
+    let bit_47 = |word: u64| (word >> 47 & 1) as usize;
     stage.compare(
-        &mut in_a_row(|| {
-            let beat = table.beat(handles[next]).is_ok();
-            // Bit 47 of an epoch is never set here.
-            next = (slot.peek_beat().bits() >> 63) as usize;
-            black_box(beat);
+        &mut each_after_the_last(|next| {
+            all_beat &= table.beat(handles[next]).is_ok();
+            bit_47(slots[next].peek_beat().bits())
         }),
-        &mut in_a_row(|| {
-            next_index = (lines.beat_and_read(indices[next_index]) >> 47 & 1) as usize;
+        &mut each_after_the_last(|next| {
+            lines.beat(indices[next]);
+            bit_47(stored[next].load(Relaxed))
         }),
-    )
+    )?;
+    ensure!(all_beat, "a beat was refused");
+    Ok(())
 }
 
 /// The other core scans without a pause while the batch runs. Nobody is late: all 63 others never beat, and
@@ -131,42 +136,18 @@ fn beside_a_scanner(stage: &mut dyn Stage) -> Result<()> {
     let fleet = Fleet::new(SLOTS, SLOTS - 1, 1)?;
     let watched = fleet.open()?;
     let handle = fleet.handles[OWN];
-    let (scanning, done, scans) = (
-        AtomicBool::new(false),
-        AtomicBool::new(false),
-        AtomicU64::new(0),
-    );
-    thread::scope(|threads| {
-        threads.spawn(|| {
-            let watchdog = FailoverWatchdog::with_grace(&watched, u64::MAX);
-            let mut report = ReclaimReport::default();
-            while !done.load(Relaxed) {
-                if scanning.load(Relaxed) {
-                    watchdog.scan_into(&mut report);
-                    scans.fetch_add(1, Relaxed);
-                } else {
-                    // Stands still, but stays on its core: waking it would be part of the batch.
-                    spin_loop();
-                }
-            }
-        });
-        let mut batch = beats(fleet.table(), handle);
-        let measured = stage.compare(
-            &mut |times| {
-                let before = scans.load(Relaxed);
-                scanning.store(true, Relaxed);
-                while scans.load(Relaxed) < before + 2 {
-                    thread::yield_now();
-                }
-                let ns = batch(times);
-                scanning.store(false, Relaxed);
-                ns
-            },
-            &mut beats(fleet.table(), handle),
-        );
-        done.store(true, Relaxed);
-        measured
-    })?;
-    ensure!(fleet.table().beat(handle).is_ok(), "the owner was fenced");
+    let watchdog = FailoverWatchdog::with_grace(&watched, u64::MAX);
+    let mut report = ReclaimReport::default();
+    with_other_core(
+        || watchdog.scan_into(&mut report),
+        |scanner| {
+            let mut batch = beats(fleet.table(), handle);
+            stage.compare(
+                &mut |times| scanner.beside(&mut batch, times),
+                &mut beats(fleet.table(), handle),
+            )
+        },
+    )?;
+    ensure!(report.is_empty(), "somebody was found dead");
     Ok(())
 }

@@ -10,7 +10,7 @@ use bumpless_heartbeat::{Unit, UnitSet};
 use crate::fleet::Fleet;
 use crate::floor::Lines;
 use crate::machine::clock_cost_ns;
-use crate::mutexes::{PerSlot, Record, Whole};
+use crate::mutexes::{Lock, PerSlot, Record, Whole};
 use crate::pair::{Batch, Goal, Pair, Stage, in_a_row};
 
 const SLOTS: usize = 64;
@@ -33,30 +33,52 @@ pub const PAIRS: &[Pair] = &[
         name: "mark",
         beside: "Mutex<table>, std",
         goal: Goal::Told,
-        run: |stage| {
-            let table = Whole::<Mutex<_>>::new(SLOTS);
-            let mut marks = in_a_row(|| table.mark(black_box(OWN), black_box(5)));
-            beside(stage, Half::Mark, &mut marks)
-        },
+        run: |stage| beside_whole::<Mutex<_>>(stage, Half::Mark),
+    },
+    Pair {
+        name: "mark",
+        beside: "Mutex<table>, parking_lot",
+        goal: Goal::Told,
+        run: |stage| beside_whole::<parking_lot::Mutex<_>>(stage, Half::Mark),
     },
     Pair {
         name: "mark",
         beside: "Vec<Mutex<slot>>, std",
         goal: Goal::Told,
-        run: |stage| {
-            let table = PerSlot::<Mutex<u64>, Mutex<Record>>::new(SLOTS);
-            let mut marks = in_a_row(|| table.mark(black_box(OWN), black_box(5)));
-            beside(stage, Half::Mark, &mut marks)
-        },
+        run: |stage| beside_per_slot::<Mutex<_>, Mutex<_>>(stage, Half::Mark),
     },
     Pair {
         name: "mark",
         beside: "Vec<Mutex<slot>>, parking_lot",
         goal: Goal::Told,
         run: |stage| {
-            let table = PerSlot::<parking_lot::Mutex<u64>, parking_lot::Mutex<Record>>::new(SLOTS);
-            let mut marks = in_a_row(|| table.mark(black_box(OWN), black_box(5)));
-            beside(stage, Half::Mark, &mut marks)
+            beside_per_slot::<parking_lot::Mutex<_>, parking_lot::Mutex<_>>(stage, Half::Mark)
+        },
+    },
+    Pair {
+        name: "complete",
+        beside: "Mutex<table>, std",
+        goal: Goal::Told,
+        run: |stage| beside_whole::<Mutex<_>>(stage, Half::Complete),
+    },
+    Pair {
+        name: "complete",
+        beside: "Mutex<table>, parking_lot",
+        goal: Goal::Told,
+        run: |stage| beside_whole::<parking_lot::Mutex<_>>(stage, Half::Complete),
+    },
+    Pair {
+        name: "complete",
+        beside: "Vec<Mutex<slot>>, std",
+        goal: Goal::Told,
+        run: |stage| beside_per_slot::<Mutex<_>, Mutex<_>>(stage, Half::Complete),
+    },
+    Pair {
+        name: "complete",
+        beside: "Vec<Mutex<slot>>, parking_lot",
+        goal: Goal::Told,
+        run: |stage| {
+            beside_per_slot::<parking_lot::Mutex<_>, parking_lot::Mutex<_>>(stage, Half::Complete)
         },
     },
 ];
@@ -68,14 +90,32 @@ enum Half {
     Complete,
 }
 
+/// A mutex does the same for both halves: it turns one bit over.
+fn beside_whole<L: Lock<(u64, Vec<Record>)>>(stage: &mut dyn Stage, half: Half) -> Result<()> {
+    let table = Whole::<L>::new(SLOTS);
+    let mut marks = in_a_row(|| table.mark(black_box(OWN), black_box(5)));
+    beside(stage, half, &mut marks)
+}
+
+fn beside_per_slot<C: Lock<u64>, L: Lock<Record>>(stage: &mut dyn Stage, half: Half) -> Result<()> {
+    let table = PerSlot::<C, L>::new(SLOTS);
+    let mut marks = in_a_row(|| table.mark(black_box(OWN), black_box(5)));
+    beside(stage, half, &mut marks)
+}
+
 fn exchanges(lines: &Lines) -> impl FnMut(u64) -> Result<f64> {
-    let (mut value, mut all_won) = (0, true);
-    let mut batch = in_a_row(move || {
-        all_won &= black_box(lines).exchange(value, value + 1);
-        value += 1;
-        black_box(all_won);
-    });
-    move |times| batch(times)
+    let mut value = 0;
+    move |times| {
+        // Registers of their own: the floor is the exchange, and not where its value is kept.
+        let (mut now, mut all_won) = (value, true);
+        let ns = in_a_row(|| {
+            all_won &= black_box(lines).exchange(now, now + 1);
+            now += 1;
+        })(times);
+        value = now;
+        ensure!(all_won, "an exchange failed");
+        ns
+    }
 }
 
 fn beside(stage: &mut dyn Stage, half: Half, other: &mut Batch) -> Result<()> {

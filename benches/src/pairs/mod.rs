@@ -3,6 +3,7 @@
 #[cfg(feature = "plot")]
 mod barrier;
 mod beat;
+mod every;
 mod mark;
 mod observed;
 mod pool;
@@ -25,6 +26,7 @@ pub fn all() -> impl Iterator<Item = &'static Pair> {
         beat::PAIRS,
         snapshot::PAIRS,
         mark::PAIRS,
+        every::PAIRS,
         register::PAIRS,
         scan::PAIRS,
         units::PAIRS,
@@ -56,7 +58,15 @@ pub struct Growing {
 
 /// Everything of which it is drawn how it grows.
 #[cfg(feature = "plot")]
-pub const GROWING: [Growing; 5] = [
+pub const GROWING: [Growing; 6] = [
+    Growing {
+        name: "beat",
+        what: "a beat of every owner",
+        beside: "one load, one store",
+        unit: "slots",
+        sizes: &[64, 256, 1_024, 4_096, 16_384, 65_536],
+        run: every::beats,
+    },
     Growing {
         name: "scan",
         what: "one scan, all alive",
@@ -79,7 +89,7 @@ pub const GROWING: [Growing; 5] = [
         beside: "the loads alone",
         unit: "slots",
         sizes: &[64, 256, 1_024, 4_096, 16_384, 65_536],
-        run: snapshot::of_all,
+        run: every::snapshots,
     },
     Growing {
         name: "checkpoint",

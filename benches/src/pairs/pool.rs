@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::fleet::in_memory_folder;
+use crate::folder::Folder;
 use crate::pair::{Goal, Pair, Stage};
+use crate::tool::tool;
 
 const FILES: usize = 50_000;
 const FILES_IN_A_FOLDER: usize = 500;
@@ -24,9 +25,8 @@ pub const PAIRS: &[Pair] = &[Pair {
 }];
 
 fn beside_xargs(stage: &mut dyn Stage) -> Result<()> {
-    let tool = std::env::current_exe()?.with_file_name("bumpless");
-    ensure!(tool.is_file(), "{}: not built", tool.display());
-    let folder = in_memory_folder()?;
+    let tool = tool()?;
+    let folder = Folder::in_memory()?;
     let tree = folder.path().join("files");
     write_files(&tree)?;
     let (by_pool, by_xargs) = (folder.path().join("pool"), folder.path().join("xargs"));

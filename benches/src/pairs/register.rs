@@ -7,11 +7,14 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, ensure};
 use bumpless_heartbeat::HeartbeatTable;
 
-use crate::fleet::{Fleet, in_memory_folder};
+use crate::fleet::Fleet;
 use crate::floor::Lines;
+use crate::folder::Folder;
 use crate::locks::ByteLock;
-use crate::mutexes::Whole;
+use crate::mutexes::{Lock, Record, Whole};
 use crate::pair::{Goal, Pair, Stage, in_a_row};
+
+const EMPTY: &str = "register, unregister: 64 free";
 
 pub const PAIRS: &[Pair] = &[
     Pair {
@@ -21,85 +24,124 @@ pub const PAIRS: &[Pair] = &[
         run: beside_floor,
     },
     Pair {
+        name: "register, unregister: last free of 64",
+        beside: EMPTY,
+        goal: Goal::Told,
+        run: |stage| last_free(stage, 64),
+    },
+    Pair {
         name: "register, unregister: last free of 1,024",
-        beside: "register, unregister: 64 free",
+        beside: EMPTY,
         goal: Goal::AtMost(2.0),
         run: |stage| last_free(stage, 1_024),
     },
     Pair {
         name: "register, unregister: last free of 65,536",
-        beside: "register, unregister: 64 free",
+        beside: EMPTY,
         goal: Goal::AtMost(2.0),
         run: |stage| last_free(stage, 65_536),
+    },
+    Pair {
+        name: "register, unregister: 1,024 free",
+        beside: EMPTY,
+        goal: Goal::Told,
+        run: |stage| all_free(stage, 1_024),
+    },
+    Pair {
+        name: "register, unregister: 65,536 free",
+        beside: EMPTY,
+        goal: Goal::Told,
+        run: |stage| all_free(stage, 65_536),
     },
     Pair {
         name: "register, unregister",
         beside: "Mutex<table>, std",
         goal: Goal::Told,
-        run: |stage| {
-            let empty = Empty::new()?;
-            let mutexes = Whole::<Mutex<_>>::new(64);
-            mutexes.leave(0);
-            stage.compare(
-                &mut in_a_row(|| empty.once()),
-                &mut in_a_row(|| mutexes.register_and_leave(black_box(1))),
-            )
-        },
+        run: beside_mutex::<Mutex<_>>,
+    },
+    Pair {
+        name: "register, unregister",
+        beside: "Mutex<table>, parking_lot",
+        goal: Goal::Told,
+        run: beside_mutex::<parking_lot::Mutex<_>>,
     },
 ];
 
-/// A table of 64 free slots, and our process id.
-struct Empty(Fleet, u32);
+/// A table in which all slots are free.
+struct Empty(Fleet);
 
 impl Empty {
-    fn new() -> Result<Self> {
-        let empty = Self(Fleet::new(64, 0, 1)?, std::process::id());
+    fn new(capacity: usize) -> Result<Self> {
+        let empty = Self(Fleet::new(capacity, 0, 1)?);
         // The first starts the keeper.
-        let first = empty.0.table().register(std::process::id())?;
-        ensure!(first.slot() == 0, "not the first slot");
-        empty.0.table().unregister(first)?;
+        require_slot(empty.0.table(), 0)?;
         Ok(empty)
     }
 
-    fn once(&self) {
-        register_and_leave(self.0.table(), self.1);
+    fn batch(&self) -> impl FnMut(u64) -> Result<f64> {
+        registrations(self.0.table())
     }
 }
 
 /// Takes a slot and gives it back.
-#[inline]
-fn register_and_leave(table: &HeartbeatTable, pid: u32) {
-    let done = table
-        .register(black_box(pid))
-        .and_then(|handle| table.unregister(handle));
-    black_box(done.is_ok());
+fn registrations(table: &HeartbeatTable) -> impl FnMut(u64) -> Result<f64> {
+    let pid = std::process::id();
+    move |times| {
+        let mut all_done = true;
+        let ns = in_a_row(|| {
+            let registered = table.register(black_box(pid));
+            all_done &= registered
+                .and_then(|handle| table.unregister(handle))
+                .is_ok();
+        })(times);
+        ensure!(all_done, "a registration was refused");
+        ns
+    }
+}
+
+/// Whoever registers next gets that slot.
+fn require_slot(table: &HeartbeatTable, slot: usize) -> Result<()> {
+    let handle = table.register(std::process::id())?;
+    let found = handle.slot();
+    table.unregister(handle)?;
+    ensure!(found == slot, "slot {found}, not {slot}");
+    Ok(())
 }
 
 pub fn last_free(stage: &mut dyn Stage, capacity: usize) -> Result<()> {
     let fleet = Fleet::new(capacity, capacity - 1, 1)?;
     let newcomer = fleet.open()?;
-    let handle = newcomer.register(std::process::id())?;
-    ensure!(handle.slot() == capacity - 1, "not the last slot");
-    newcomer.unregister(handle)?;
-    let empty = Empty::new()?;
+    require_slot(&newcomer, capacity - 1)?;
+    let empty = Empty::new(64)?;
+    stage.compare(&mut registrations(&newcomer), &mut empty.batch())?;
+    require_slot(&newcomer, capacity - 1)
+}
+
+fn all_free(stage: &mut dyn Stage, capacity: usize) -> Result<()> {
+    let (large, empty) = (Empty::new(capacity)?, Empty::new(64)?);
+    stage.compare(&mut large.batch(), &mut empty.batch())?;
+    require_slot(large.0.table(), 0)
+}
+
+fn beside_mutex<L: Lock<(u64, Vec<Record>)>>(stage: &mut dyn Stage) -> Result<()> {
+    let empty = Empty::new(64)?;
+    let mutexes = Whole::<L>::new(64);
+    mutexes.leave(0);
     stage.compare(
-        &mut in_a_row(|| register_and_leave(&newcomer, empty.1)),
-        &mut in_a_row(|| empty.once()),
-    )?;
-    let handle = newcomer.register(std::process::id())?;
-    ensure!(handle.slot() == capacity - 1, "not the last slot any more");
-    Ok(())
+        &mut empty.batch(),
+        &mut in_a_row(|| mutexes.register_and_leave(black_box(1))),
+    )
 }
 
 fn beside_floor(stage: &mut dyn Stage) -> Result<()> {
-    let empty = Empty::new()?;
-    let folder = in_memory_folder()?;
+    let empty = Empty::new(64)?;
+    let folder = Folder::in_memory()?;
     let file = File::create(folder.path().join("lock")).context("a file to lock")?;
     let lock = ByteLock::new(file);
     let lines = Lines::new(1);
     let (mut value, mut all_done) = (0, true);
     stage.compare(
-        &mut in_a_row(|| empty.once()),
+        &mut empty.batch(),
         &mut in_a_row(|| {
             all_done &= lock.take();
             for _ in 0..8 {
@@ -107,9 +149,8 @@ fn beside_floor(stage: &mut dyn Stage) -> Result<()> {
                 value += 1;
             }
             all_done &= lock.give_back();
-            black_box(all_done);
         }),
     )?;
-    ensure!(all_done, "a lock was refused");
+    ensure!(all_done, "a lock or an exchange was refused");
     Ok(())
 }

@@ -2,24 +2,25 @@
 //!
 //! An owner that beats once between two scans is one epoch behind at the second, because a scan ticks
 //! first: "all alive" is a lag of exactly 1. So all owners beat before each scan, untimed, and the scan
-//! finds their lines as the same core wrote them. The watchdog's own slot is one of those counted.
-//!
-//! Relaxed: a flag and a counter between two threads, of which nothing is read through them.
+//! finds their lines as the same core wrote them. So do the owners of the floors and of the mutexes. The
+//! watchdog's own slot is one of those counted.
 
 use std::hint::black_box;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
+use bumpless_heartbeat::{HeartbeatTable, UnitSet};
 use bumpless_substrate::clock::monotonic_ns;
 
 use crate::fleet::Fleet;
 use crate::floor::Lines;
-use crate::mutexes::{PerSlot, Record};
+use crate::mutexes::{Lock, PerSlot, Record};
+use crate::other_core::with_other_core;
 use crate::pair::{Batch, Goal, Pair, Stage, in_a_row, one_by_one};
 
+/// What each of the dead was working on.
+const LEFT: UnitSet = UnitSet::from_bits(1 << 3 | 1 << 17 | 1 << 40 | 1 << 71 | 1 << 99 | 1 << 126);
 const FLOOR: &str = "the loads, one locked add, one clock read";
 
 pub const PAIRS: &[Pair] = &[
@@ -45,45 +46,42 @@ pub const PAIRS: &[Pair] = &[
         name: "scan of 64, all alive",
         beside: "Vec<Mutex<slot>>, std",
         goal: Goal::Faster(10.0),
-        run: |stage| {
-            let table = PerSlot::<Mutex<u64>, Mutex<Record>>::new(64);
-            all_alive(
-                stage,
-                64,
-                &mut in_a_row(|| {
-                    black_box(table.scan(u64::MAX));
-                }),
-            )
-        },
+        run: |stage| beside_mutexes::<Mutex<u64>, Mutex<Record>>(stage, 64),
     },
     Pair {
         name: "scan of 64, all alive",
         beside: "Vec<Mutex<slot>>, parking_lot",
         goal: Goal::Faster(10.0),
         run: |stage| {
-            let table = PerSlot::<parking_lot::Mutex<u64>, parking_lot::Mutex<Record>>::new(64);
-            all_alive(
-                stage,
-                64,
-                &mut in_a_row(|| {
-                    black_box(table.scan(u64::MAX));
-                }),
-            )
+            beside_mutexes::<parking_lot::Mutex<u64>, parking_lot::Mutex<Record>>(stage, 64)
         },
     },
     Pair {
         name: "scan of 1,024, all alive",
         beside: "Vec<Mutex<slot>>, std",
         goal: Goal::Faster(10.0),
+        run: |stage| beside_mutexes::<Mutex<u64>, Mutex<Record>>(stage, 1_024),
+    },
+    Pair {
+        name: "scan of 1,024, all alive",
+        beside: "Vec<Mutex<slot>>, parking_lot",
+        goal: Goal::Faster(10.0),
         run: |stage| {
-            let table = PerSlot::<Mutex<u64>, Mutex<Record>>::new(1_024);
-            all_alive(
-                stage,
-                1_024,
-                &mut in_a_row(|| {
-                    black_box(table.scan(u64::MAX));
-                }),
-            )
+            beside_mutexes::<parking_lot::Mutex<u64>, parking_lot::Mutex<Record>>(stage, 1_024)
+        },
+    },
+    Pair {
+        name: "scan of 65,536, all alive",
+        beside: "Vec<Mutex<slot>>, std",
+        goal: Goal::Told,
+        run: |stage| beside_mutexes::<Mutex<u64>, Mutex<Record>>(stage, 65_536),
+    },
+    Pair {
+        name: "scan of 65,536, all alive",
+        beside: "Vec<Mutex<slot>>, parking_lot",
+        goal: Goal::Told,
+        run: |stage| {
+            beside_mutexes::<parking_lot::Mutex<u64>, parking_lot::Mutex<Record>>(stage, 65_536)
         },
     },
     Pair {
@@ -122,34 +120,61 @@ pub const PAIRS: &[Pair] = &[
 struct Watch<'t> {
     watchdog: FailoverWatchdog<'t>,
     report: ReclaimReport,
+    dead: Vec<usize>,
 }
 
 impl Watch<'_> {
     fn scan(&mut self) {
         self.watchdog.scan_into(&mut self.report);
     }
+
+    /// The last scan has told of the dead, and when there are none, of nobody more than one epoch behind.
+    fn require_dead(&self) -> Result<()> {
+        let told = self
+            .report
+            .dead_slots
+            .iter()
+            .map(|(slot, _)| slot.slot as usize);
+        ensure!(
+            told.eq(self.dead.iter().copied()),
+            "dead are {:?}, not {:?}",
+            self.report.dead_slots,
+            self.dead
+        );
+        let lag = self.report.largest_lag_epochs;
+        ensure!(!self.dead.is_empty() || lag == 1, "a lag of {lag} epochs");
+        Ok(())
+    }
+
+    /// All others are one epoch behind, and the dead are fenced, with nothing acknowledged.
+    fn require_lives(&self, fleet: &Fleet) -> Result<()> {
+        let seen = self.report.new_global_epoch - 1;
+        for handle in &fleet.handles {
+            let found = fleet.table().snapshot(*handle).context("an owner")?;
+            if self.dead.contains(&handle.slot()) {
+                let is_left = found.in_flight_bitmap == LEFT;
+                ensure!(is_left && found.is_fenced, "one of the dead: {found:?}");
+            } else {
+                let is_alive = found.last_seen_epoch == seen && !found.is_fenced;
+                ensure!(is_alive, "alive in epoch {seen}: {found:?}");
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Scans of a fleet that beats in between; after each batch exactly `dead` must have been reported, and
-/// nobody be more than one epoch behind.
-fn scans<'f>(
-    fleet: &'f Fleet,
-    watch: &'f mut Watch<'_>,
-    dead: usize,
-) -> impl FnMut(u64) -> Result<f64> + 'f {
+/// Scans of a fleet that beats in between. Each must have found the dead, and nobody else.
+fn scans<'f>(fleet: &'f Fleet, watch: &'f mut Watch<'_>) -> impl FnMut(u64) -> Result<f64> + 'f {
     move |times| {
-        let ns = one_by_one(
-            watch,
-            |_| {
-                fleet.beat_all();
-                Ok(())
-            },
-            Watch::scan,
-        )(times)?;
-        let report = &watch.report;
-        let (found, lag) = (report.dead_slots.len(), report.largest_lag_epochs);
-        ensure!(found == dead, "{found} dead, not {dead}");
-        ensure!(dead > 0 || lag == 1, "a lag of {lag} epochs");
+        let ready = |watch: &mut Watch<'_>| {
+            // What the scan before this one found.
+            watch.require_dead()?;
+            fleet.beat_all();
+            Ok(())
+        };
+        let ns = one_by_one(watch, ready, Watch::scan)(times)?;
+        watch.require_dead()?;
+        watch.require_lives(fleet)?;
         Ok(ns)
     }
 }
@@ -158,13 +183,14 @@ fn all_alive(stage: &mut dyn Stage, slots: usize, other: &mut Batch) -> Result<(
     let fleet = Fleet::new(slots, slots - 1, 1)?;
     let watched = fleet.open()?;
     let mut watch = watching(&watched, &fleet);
-    stage.compare(&mut scans(&fleet, &mut watch, 0), other)
+    stage.compare(&mut scans(&fleet, &mut watch), other)
 }
 
-fn watching<'t>(watched: &'t bumpless_heartbeat::HeartbeatTable, fleet: &Fleet) -> Watch<'t> {
+fn watching<'t>(watched: &'t HeartbeatTable, fleet: &Fleet) -> Watch<'t> {
     let mut watch = Watch {
         watchdog: FailoverWatchdog::with_grace(watched, 3),
         report: ReclaimReport::default(),
+        dead: Vec::new(),
     };
     // The first registers the watchdog and sees everybody for the first time.
     for _ in 0..2 {
@@ -176,25 +202,50 @@ fn watching<'t>(watched: &'t bumpless_heartbeat::HeartbeatTable, fleet: &Fleet) 
 
 /// The floor's lines are written before each round, too.
 pub fn beside_floor(stage: &mut dyn Stage, slots: usize) -> Result<()> {
-    let mut lines = Lines::new(slots);
-    all_alive(
-        stage,
-        slots,
-        &mut one_by_one(
-            &mut lines,
-            |lines| {
-                for index in 0..slots {
-                    lines.beat(index);
-                }
-                Ok(())
-            },
-            |lines| {
-                black_box(monotonic_ns());
-                lines.add();
-                black_box(&*lines).scan(1);
-            },
-        ),
-    )
+    let lines = Lines::new(slots);
+    let mut loads = floor_scans(lines, 1, |lines| {
+        black_box(monotonic_ns());
+        lines.add();
+        black_box(lines).scan(1);
+    });
+    all_alive(stage, slots, &mut loads)
+}
+
+/// Every `step`th line is written, untimed, before each scan.
+fn floor_scans(
+    mut lines: Lines,
+    step: usize,
+    scan: impl Fn(&Lines),
+) -> impl FnMut(u64) -> Result<f64> {
+    move |times| {
+        let ready = |lines: &mut Lines| {
+            for index in (0..lines.own.len()).step_by(step) {
+                lines.beat(index);
+            }
+            Ok(())
+        };
+        one_by_one(&mut lines, ready, |lines| scan(lines))(times)
+    }
+}
+
+fn beside_mutexes<C: Lock<u64>, R: Lock<Record>>(
+    stage: &mut dyn Stage,
+    slots: usize,
+) -> Result<()> {
+    let mut table = PerSlot::<C, R>::new(slots);
+    let mut found = 0;
+    let mut batch = |times| {
+        let ready = |table: &mut PerSlot<C, R>| {
+            for index in 0..slots {
+                table.beat(index);
+            }
+            Ok(())
+        };
+        one_by_one(&mut table, ready, |table| found += black_box(table).scan(3))(times)
+    };
+    all_alive(stage, slots, &mut batch)?;
+    ensure!(found == 0, "{found} late");
+    Ok(())
 }
 
 /// Lines 64 KiB apart fall into one set of the caches: most of them come from the last level.
@@ -203,21 +254,20 @@ fn beside_sparse_floor(stage: &mut dyn Stage) -> Result<()> {
     let watched = fleet.open()?;
     let mut watch = watching(&watched, &fleet);
     let lines = Lines::new(65_536);
-    stage.compare(
-        &mut scans(&fleet, &mut watch, 0),
-        &mut in_a_row(|| black_box(&lines).scan(1_024)),
-    )
+    let mut loads = floor_scans(lines, 1_024, |lines| black_box(lines).scan(1_024));
+    stage.compare(&mut scans(&fleet, &mut watch), &mut loads)
 }
 
 fn beside_all_alive(stage: &mut dyn Stage, fleet: Fleet, kill: Option<usize>) -> Result<()> {
     let watched = fleet.open()?;
     let mut watch = watching(&watched, &fleet);
-    let dead = match kill {
-        Some(step) => fleet.kill_every(step)?,
-        None => 0,
-    };
+    if let Some(step) = kill {
+        watch.dead = fleet.kill_every(step, LEFT)?;
+    }
+    // Fences the dead; the next one is as all that follow.
+    fleet.beat_all();
     watch.scan();
-    let mut batch = scans(&fleet, &mut watch, dead);
+    let mut batch = scans(&fleet, &mut watch);
     all_alive_beside(stage, &mut batch)
 }
 
@@ -225,7 +275,7 @@ fn all_alive_beside(stage: &mut dyn Stage, a: &mut Batch) -> Result<()> {
     let plain = Fleet::new(64, 63, 1)?;
     let plainly_watched = plain.open()?;
     let mut plain_watch = watching(&plainly_watched, &plain);
-    stage.compare(a, &mut scans(&plain, &mut plain_watch, 0))
+    stage.compare(a, &mut scans(&plain, &mut plain_watch))
 }
 
 /// All owners beat without a pause on another core; the scans follow each other.
@@ -234,28 +284,13 @@ fn beside_a_writer(stage: &mut dyn Stage) -> Result<()> {
     let watched = fleet.open()?;
     let watchdog = FailoverWatchdog::with_grace(&watched, 1 << 40);
     let mut report = ReclaimReport::default();
-    let done = AtomicBool::new(false);
-    let writing = AtomicBool::new(false);
-    thread::scope(|threads| {
-        threads.spawn(|| {
-            while !done.load(Relaxed) {
-                if writing.load(Relaxed) {
-                    fleet.beat_all();
-                } else {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        let mut batch = in_a_row(|| watchdog.scan_into(&mut report));
-        let measured = all_alive_beside(stage, &mut |times| {
-            writing.store(true, Relaxed);
-            let ns = batch(times);
-            writing.store(false, Relaxed);
-            ns
-        });
-        done.store(true, Relaxed);
-        measured
-    })?;
-    ensure!(report.dead_slots.is_empty(), "somebody was fenced");
+    with_other_core(
+        || fleet.beat_all(),
+        |writer| {
+            let mut batch = in_a_row(|| watchdog.scan_into(&mut report));
+            all_alive_beside(stage, &mut |times| writer.beside(&mut batch, times))
+        },
+    )?;
+    ensure!(report.is_empty(), "somebody was found dead");
     Ok(())
 }

@@ -67,8 +67,9 @@ pub const PAIRS: &[Pair] = &[
     },
 ];
 
-/// One snapshot, each field seen by the optimizer as used.
-#[inline]
+/// One snapshot, each field seen by the optimizer as used, and as it is: put together with others, some would
+/// go through memory in two parts and come back as one, which waits for both.
+#[inline(always)]
 pub fn look(table: &HeartbeatTable, slot: usize) {
     let Some(found) = table.snapshot(slot) else {
         return;
@@ -79,21 +80,10 @@ pub fn look(table: &HeartbeatTable, slot: usize) {
     black_box(found.last_seen_epoch);
     black_box(units as u64);
     black_box((units >> 64) as u64);
-    black_box(u16::from(found.role));
+    black_box(found.role);
     black_box(found.grace_epochs);
     black_box(found.is_fenced);
     black_box(found.certificate);
-}
-
-/// Every slot of a full table, one after the other.
-#[cfg(feature = "plot")]
-pub fn of_all(stage: &mut dyn Stage, slots: usize) -> Result<()> {
-    let fleet = Fleet::new(slots, slots, 1)?;
-    let (table, lines) = (fleet.table(), Lines::new(slots));
-    stage.compare(
-        &mut in_a_row(|| (0..slots).for_each(|slot| look(black_box(table), slot))),
-        &mut in_a_row(|| (0..slots).for_each(|index| black_box(&lines).look(index))),
-    )
 }
 
 fn beside(stage: &mut dyn Stage, other: &mut Batch) -> Result<()> {

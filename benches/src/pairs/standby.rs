@@ -13,7 +13,7 @@ use bumpless_standby::transfer::{Receiver, Sender};
 use bumpless_standby::{Checkpoint, Controller, Epoch, NodeId};
 
 use crate::conversation::{Side, converse};
-use crate::pair::{Goal, Pair, Stage, in_a_row};
+use crate::pair::{Pair, Stage, in_a_row};
 use crate::values::Values;
 
 /// Bytes in one part, as a pair has it by default.
@@ -22,15 +22,15 @@ const STATE_LEN_MAX: u32 = 1 << 20;
 const HALF_A_PAGE: usize = 2_048;
 
 pub const PAIRS: &[Pair] = &[
-    told("tick of the primary, 64 B", ONE_STEP, |stage| {
+    Pair::told("tick of the primary, 64 B", ONE_STEP, |stage| {
         let [primary, _] = converse()?;
         tick(stage, &primary)
     }),
-    told("tick of the standby, 64 B", ONE_STEP, |stage| {
+    Pair::told("tick of the standby, 64 B", ONE_STEP, |stage| {
         let [_, standby] = converse()?;
         tick(stage, &standby)
     }),
-    told(
+    Pair::told(
         "tick that takes over, 64 B",
         "tick of the standby, 64 B",
         |stage| {
@@ -41,19 +41,19 @@ pub const PAIRS: &[Pair] = &[
             )
         },
     ),
-    told("heartbeat to frame, 64 B of state", COPIED, encoding),
-    told("frame to heartbeat, 64 B of state", COPIED, decoding),
-    told(
+    Pair::told("heartbeat to frame, 64 B of state", COPIED, encoding),
+    Pair::told("frame to heartbeat, 64 B of state", COPIED, decoding),
+    Pair::told(
         "checkpoint of 64 B, sent and adopted",
         "one copy",
         |stage| checkpoint(stage, 64),
     ),
-    told(
+    Pair::told(
         "checkpoint of 4 KiB, sent and adopted",
         "one copy",
         |stage| checkpoint(stage, 4 << 10),
     ),
-    told(
+    Pair::told(
         "checkpoint of 1 MiB, sent and adopted",
         "one copy",
         |stage| checkpoint(stage, 1 << 20),
@@ -62,19 +62,6 @@ pub const PAIRS: &[Pair] = &[
 
 const ONE_STEP: &str = "a step, an encoding, a CRC, a buffer";
 const COPIED: &str = "a copy and a CRC of as many bytes";
-
-const fn told(
-    name: &'static str,
-    beside: &'static str,
-    run: fn(&mut dyn Stage) -> Result<()>,
-) -> Pair {
-    Pair {
-        name,
-        beside,
-        goal: Goal::Told,
-        run,
-    }
-}
 
 fn tick(stage: &mut dyn Stage, side: &Side) -> Result<()> {
     let mut state = Integrators::default();
