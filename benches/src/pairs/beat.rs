@@ -114,16 +114,16 @@ fn dependent(stage: &mut dyn Stage) -> Result<()> {
     let slots = black_box([table.cells(handles[0].slot()).context("a slot")?.slot; 2]);
     let stored = black_box([lines.stored(OWN).context("a line")?; 2]);
     let mut all_beat = true;
-    // Bit 47 of an epoch is never set here.
-    let bit_47 = |word: u64| (word >> 47 & 1) as usize;
+    // Never set here: neither in an epoch nor in a beat of an early generation.
+    let top_bit = |word: u64| (word >> 63) as usize;
     stage.compare(
         &mut each_after_the_last(|next| {
             all_beat &= table.beat(handles[next]).is_ok();
-            bit_47(slots[next].peek_beat().bits())
+            top_bit(slots[next].peek_beat().bits())
         }),
         &mut each_after_the_last(|next| {
             lines.beat(indices[next]);
-            bit_47(stored[next].load(Relaxed))
+            top_bit(stored[next].load(Relaxed))
         }),
     )?;
     ensure!(all_beat, "a beat was refused");
