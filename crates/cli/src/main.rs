@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Command::Events(arguments) => events::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
+        Command::Completions(arguments) => shell::completions(&arguments, &Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     }
 }

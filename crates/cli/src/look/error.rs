@@ -16,10 +16,12 @@ pub enum LookError {
     #[error("{}", with_advice(.0))]
     Table(#[from] HeartbeatError),
     /// A tag.
-    #[error(transparent)]
+    #[error("{}", tag_with_advice(.0))]
     Tag(#[from] TagError),
-    /// A tag that nobody has written yet.
-    #[error("{path}: no cycle of a node in it yet")]
+    /// A tag that nobody has written yet, or whose words make no sense.
+    #[error(
+        "{path}: no cycle of a node in it that can be read: its node has not begun, or it is damaged"
+    )]
     EmptyTag {
         /// The tag.
         path: PathBuf,
@@ -46,6 +48,13 @@ pub enum LookError {
 pub fn with_advice(error: &HeartbeatError) -> String {
     match error {
         HeartbeatError::Region(error) => region_with_advice(error),
+        error => error.to_string(),
+    }
+}
+
+fn tag_with_advice(error: &TagError) -> String {
+    match error {
+        TagError::Region(error) => region_with_advice(error),
         error => error.to_string(),
     }
 }

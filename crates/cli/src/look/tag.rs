@@ -250,6 +250,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_damaged_or_of_another_version_is_no_view_and_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tag");
+        let mut writer = TagWriter::create(&path, Access::Private).unwrap();
+        writer.write(&sample_status(), None, monotonic_ns());
+        drop(writer);
+        let whole = std::fs::read(&path).unwrap();
+        let said_of = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            TagView::at(&path).unwrap_err().to_string()
+        };
+        let head = &whole[..64];
+        let garbage = [head, &vec![0xff; whole.len() - 64]].concat();
+        assert!(said_of(&garbage).contains("or it is damaged"));
+        let half = &whole[..whole.len() / 2];
+        assert!(said_of(half).contains("found a length of"));
+        // The version in the preamble.
+        let other = [&whole[..12], &99_u32.to_ne_bytes(), &whole[16..]].concat();
+        let said = said_of(&other);
+        assert!(
+            said.contains("99") && said.contains("another version of bumpless"),
+            "{said}"
+        );
+        std::fs::write(&path, &whole).unwrap();
+        assert!(TagView::at(&path).is_ok());
+    }
+
+    #[test]
     fn alarms_are_listed_by_their_bits() {
         for (bit, alarm) in ALARMS.iter().enumerate() {
             assert_eq!(*alarm as usize, bit);

@@ -10,6 +10,9 @@ use clap_complete::Shell;
 
 use crate::out::out;
 
+/// As a shell knows it.
+const NAME: &str = "bumpless";
+
 /// Print the completions of a shell.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -35,12 +38,23 @@ pub struct ManArguments {
 }
 
 /// The subcommand `completions`.
-pub fn completions(arguments: &CompletionsArguments, mut tool: Command) -> ExitCode {
+pub fn completions(arguments: &CompletionsArguments, tool: &Command) -> ExitCode {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut tool, "bumpless", &mut text);
+    clap_complete::generate(arguments.shell, &mut shown(tool), NAME, &mut text);
     // Completions are text.
     let is_written = out("completions", &String::from_utf8_lossy(&text));
     ExitCode::from(u8::from(!is_written))
+}
+
+/// The tool without the commands that it only calls itself: the library completes these as well.
+fn shown(tool: &Command) -> Command {
+    let commands = tool
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let shown = Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(tool.get_about().cloned().unwrap_or_default());
+    shown.subcommands(commands.cloned())
 }
 
 /// The subcommand `man`.

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use bumpless_failover::FailoverWatchdog;
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
 use bumpless_sidecar::{BlackBox, Event, EventKind};
-use bumpless_substrate::region::{Access, Region};
+use bumpless_substrate::region::{Access, PathState, Region, RegionError};
 use serde_json::Value;
 
 /// The tool, with these arguments and paths.
@@ -265,6 +265,33 @@ fn a_region_that_somebody_has_open_is_listed_so_and_is_not_deleted() {
 }
 
 #[test]
+fn what_somebody_opens_at_that_moment_is_never_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let (mut rounds, mut deleted) = (0, 0);
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            for round in 0..400 {
+                let table = HeartbeatTable::create(&path, 8).expect("a table");
+                for _ in 0..round % 8 {
+                    let state = table.check_path().expect("its path");
+                    assert_eq!(state, PathState::Current, "round {round}");
+                }
+            }
+        });
+        while !opening.is_finished() {
+            match Region::remove_unused(&path) {
+                Ok(()) => deleted += 1,
+                Err(RegionError::InUse { .. } | RegionError::NotFound { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+            rounds += 1;
+        }
+    });
+    assert!(deleted > 0, "never in {rounds} rounds");
+}
+
+#[test]
 fn doctor_says_by_its_exit_code_how_bad_the_worst_finding_is() {
     let folder = tempfile::Builder::new()
         .tempdir_in("/dev/shm")
@@ -302,6 +329,9 @@ fn completions_and_manual_pages_know_every_command() {
             said.contains("doctor") && said.contains("--max-attempts") || shell == "fish",
             "{shell}"
         );
+        for hidden in ["pool-worker", "run-job", "lead-job"] {
+            assert!(!said.contains(hidden), "{shell}: {hidden}");
+        }
     }
     let page = text(&bumpless(&["man"], &[]).stdout);
     assert!(
