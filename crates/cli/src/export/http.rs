@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   accept ─▶ read the head ─▶ answer ─▶ write ─▶ close
-//!              └──────── all of it within the limit ────┘
+//!             └ the limit ┘             └ the limit ┘
 //! ```
-//! Contract: a fixed number of threads; who sends or reads slowly holds one of them for no longer than the
-//! limit, and nobody else. No request makes it panic, and none is kept beyond [`HEAD_MAX`].
+//! Contract: a fixed number of threads; who sends slowly holds one of them for no longer than the limit, and so
+//! does who reads slowly, and nobody else. No request makes it panic, and none is kept beyond [`HEAD_MAX`].
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -25,7 +25,7 @@ pub struct Answer {
     /// Code and words.
     pub status: &'static str,
     /// The text.
-    pub body: String,
+    pub body: Arc<str>,
 }
 
 /// What those who ask are allowed.
@@ -33,7 +33,7 @@ pub struct Answer {
 pub struct Limits {
     /// Connections that are served at the same time; more wait.
     pub threads: usize,
-    /// For one connection, from its start to its end.
+    /// For what one connection sends, and again for what it is sent. How long the answer takes is not its fault.
     pub time: Duration,
 }
 
@@ -66,8 +66,7 @@ fn converse(
     limit: Duration,
     answer: impl Fn(&str, &str) -> Answer,
 ) -> std::io::Result<()> {
-    let until = Instant::now() + limit;
-    let head = read_head(stream, until)?;
+    let head = read_head(stream, Instant::now() + limit)?;
     let line = head.split(|byte| *byte == b'\r' || *byte == b'\n').next();
     let line = String::from_utf8_lossy(line.unwrap_or_default());
     let mut words = line.split(' ');
@@ -80,25 +79,20 @@ fn converse(
         }
         _ => Answer {
             status: "400 Bad Request",
-            body: "this is no request of HTTP/1\n".to_owned(),
+            body: "this is no request of HTTP/1\n".into(),
         },
     };
-    let mut text = format!(
+    let until = Instant::now() + limit;
+    // The body is not to wait until the head has come.
+    stream.set_nodelay(true)?;
+    let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
         body.len()
     );
+    write(stream, head.as_bytes(), until)?;
     if method != Some("HEAD") {
-        text += &body;
-    }
-    let mut left = text.as_bytes();
-    while !left.is_empty() {
-        stream.set_write_timeout(Some(time_left(until)?))?;
-        match stream.write(left) {
-            Ok(written) => left = left.get(written..).unwrap_or_default(),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+        write(stream, body.as_bytes(), until)?;
     }
     // What was sent beyond the head would make the kernel take the answer back: it is read away.
     stream.shutdown(Shutdown::Write)?;
@@ -109,6 +103,18 @@ fn converse(
             return Ok(());
         }
     }
+}
+
+fn write(mut stream: &TcpStream, mut left: &[u8], until: Instant) -> std::io::Result<()> {
+    while !left.is_empty() {
+        stream.set_write_timeout(Some(time_left(until)?))?;
+        match stream.write(left) {
+            Ok(written) => left = left.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The bytes until the empty line, or as many as are let in.
@@ -154,9 +160,14 @@ mod tests {
             threads: THREADS,
             time: LIMIT,
         };
-        serve(listener, "text/plain", limits, move |method, path| Answer {
-            status: "200 OK",
-            body: format!("{method} {path} {}", "x".repeat(body_len)),
+        serve(listener, "text/plain", limits, move |method, path| {
+            if path == "/slow" {
+                thread::sleep(LIMIT);
+            }
+            Answer {
+                status: "200 OK",
+                body: format!("{method} {path} {}", "x".repeat(body_len)).into(),
+            }
         });
         address
     }
@@ -179,6 +190,12 @@ mod tests {
         let head = ask(address, b"HEAD / HTTP/1.0\r\n\r\n");
         assert!(head.contains("Content-Length: 7\r\n"), "{head}");
         assert!(head.ends_with("\r\n\r\n"), "{head}");
+    }
+
+    #[test]
+    fn an_answer_that_takes_longer_than_the_limit_comes_all_the_same() {
+        let got = ask(server(0), b"GET /slow HTTP/1.1\r\n\r\n");
+        assert!(got.ends_with("\r\n\r\nGET /slow "), "{got}");
     }
 
     #[test]

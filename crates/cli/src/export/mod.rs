@@ -2,18 +2,19 @@
 //!
 //! ```text
 //!   GET /metrics ─▶ look at every table, tag and black box ─▶ text
+//!                   └─ one look for all who ask before it begins
 //! ```
-//! Contract: looks, and changes nothing. Every answer is computed when it is asked for; between two nothing
-//! is done. Only counts of events are kept, since a black box forgets.
+//! Contract: looks, and changes nothing. Every answer is of a look that began after it was asked for; between
+//! two nothing is done. Only counts of events are kept, since a black box forgets.
 
 mod http;
 mod scrape;
+mod shared;
 mod text;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -21,6 +22,7 @@ use clap::Args;
 use crate::signals::{INTERRUPTED, Signals};
 use http::{Answer, Limits};
 use scrape::Exporter;
+use shared::Shared;
 
 /// How soon a signal ends it.
 const POLL: Duration = Duration::from_millis(100);
@@ -72,9 +74,10 @@ fn serve(arguments: &ExportArguments) -> std::io::Result<()> {
     let signals = Signals::install()?;
     let listener = TcpListener::bind(arguments.listen)?;
     let address = listener.local_addr()?;
-    let exporter = Mutex::new(Exporter::new(arguments.paths.clone()));
+    let mut exporter = Exporter::new(arguments.paths.clone());
+    let scrapes = Shared::new(move || exporter.scrape())?;
     http::serve(listener, CONTENT_TYPE, LIMITS, move |method, path| {
-        answer(&exporter, method, path)
+        answer(&scrapes, method, path)
     });
     tell!("listening on http://{address}/metrics");
     while !signals.asked() {
@@ -83,15 +86,14 @@ fn serve(arguments: &ExportArguments) -> std::io::Result<()> {
     Ok(())
 }
 
-fn answer(exporter: &Mutex<Exporter>, method: &str, path: &str) -> Answer {
+fn answer(scrapes: &Shared, method: &str, path: &str) -> Answer {
     let (status, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => {
-            // Counts are whole whoever panicked.
-            let mut exporter = exporter.lock().unwrap_or_else(PoisonError::into_inner);
-            ("200 OK", exporter.scrape())
-        }
-        ("GET" | "HEAD", _) => ("404 Not Found", "found nothing here: /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "GET /metrics\n".to_owned()),
+        ("GET" | "HEAD", "/metrics") => match scrapes.ask() {
+            Some(text) => ("200 OK", text),
+            None => ("500 Internal Server Error", "cannot look any more\n".into()),
+        },
+        ("GET" | "HEAD", _) => ("404 Not Found", "found nothing here: /metrics\n".into()),
+        _ => ("405 Method Not Allowed", "GET /metrics\n".into()),
     };
     Answer { status, body }
 }
