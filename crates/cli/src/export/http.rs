@@ -145,6 +145,7 @@ fn time_left(until: Instant) -> std::io::Result<Duration> {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
 
     use super::*;
 
@@ -162,7 +163,9 @@ mod tests {
         };
         serve(listener, "text/plain", limits, move |method, path| {
             if path == "/slow" {
-                thread::sleep(LIMIT);
+                let (_sender, never) = channel::<()>();
+                let waited = never.recv_timeout(LIMIT);
+                assert_eq!(waited, Err(RecvTimeoutError::Timeout));
             }
             Answer {
                 status: "200 OK",
