@@ -1,10 +1,12 @@
 //! The scenarios with real processes: a program of the tool's package that prints one line for each
 //! scenario and a last one with the counts.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::child::Child;
-use crate::steps::{self, PART_LIMIT};
+use crate::steps;
 use crate::workspace::Workspace;
 use crate::{Outcome, cargo};
 
@@ -12,6 +14,9 @@ use crate::{Outcome, cargo};
 pub const TARGET: &str = "xproc";
 /// Its package.
 const PACKAGE: &str = "bumpless";
+/// All scenarios together take no longer than this: ten times what they take on an idle machine. One that
+/// hangs ends the run by a limit of its own.
+const LIMIT: Duration = Duration::from_secs(3_000);
 
 /// Runs the scenarios whose names match a filter; without filters, all.
 pub fn run(workspace: &Workspace, filters: &[&str]) -> Outcome {
@@ -36,7 +41,7 @@ pub fn run(workspace: &Workspace, filters: &[&str]) -> Outcome {
     ];
     let mut command = cargo::command(&workspace.root, &arguments);
     command.args(filters);
-    let finished = steps::run(Child::new(command, PART_LIMIT))?;
+    let finished = steps::run(Child::new(command, LIMIT))?;
     let closing = finished
         .stdout
         .iter()

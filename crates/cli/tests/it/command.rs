@@ -97,7 +97,7 @@ fn a_command_that_hangs_is_ended_with_its_whole_group() {
         "--max-attempts",
         "1",
     ];
-    let said = rig.run(fixed.into_iter().chain(["--unit-timeout", "300ms", "tree"]));
+    let said = rig.run(fixed.into_iter().chain(["--unit-timeout", "3s", "tree"]));
     assert_eq!(said.code, Some(1), "{}", said.stderr);
     assert_eq!((said.count("accepted"), said.count("failed")), (1, 1));
     assert!(

@@ -8,6 +8,9 @@ use rustix::process::Signal;
 
 use crate::rig::{Rig, Running, await_that, process, send};
 
+/// A grace, in scans each 10 ms, within which a worker that nobody stops shows itself, also on a busy machine.
+const A_SECOND: &str = "100";
+
 /// A pool whose commands wait until the file `go` is there.
 fn waiting_pool(rig: &Rig, more: &[&str]) -> Running {
     let exec = r#"sh -c 'echo >> begun; while ! [ -e go ]; do sleep 0.01; done'"#;
@@ -31,7 +34,7 @@ fn begun(rig: &Rig) -> usize {
 #[test]
 fn a_killed_worker_is_replaced_and_its_file_is_done_by_another() {
     let rig = Rig::with_files(2, 1);
-    let pool = waiting_pool(&rig, &[]);
+    let pool = waiting_pool(&rig, &["--grace", A_SECOND]);
     await_that("both commands run", || begun(&rig) == 2);
     let workers = pool.workers();
     assert_eq!(workers.len(), 2);
@@ -58,7 +61,7 @@ fn a_killed_worker_is_replaced_and_its_file_is_done_by_another() {
 #[test]
 fn a_stopped_worker_is_fenced_and_its_command_is_gone_before_the_file_is_begun_again() {
     let rig = Rig::with_files(2, 1);
-    let pool = waiting_pool(&rig, &["--grace", "5"]);
+    let pool = waiting_pool(&rig, &["--grace", A_SECOND]);
     await_that("both commands run", || begun(&rig) == 2);
     let stopped = pool.workers()[0];
     send(stopped, Signal::STOP);
@@ -74,7 +77,8 @@ fn a_stopped_worker_is_fenced_and_its_command_is_gone_before_the_file_is_begun_a
         said.stderr
     );
     assert!(
-        said.stderr.contains("epochs > grace 5: replaced"),
+        said.stderr
+            .contains(&format!("epochs > grace {A_SECOND}: replaced")),
         "{}",
         said.stderr
     );
@@ -84,8 +88,8 @@ fn a_stopped_worker_is_fenced_and_its_command_is_gone_before_the_file_is_begun_a
 fn a_hashing_worker_that_stays_stopped_delays_nobody_and_is_gone_at_the_end() {
     let rig = Rig::with_files(2, 1);
     // The walk waits for this pipe, so that the workers are idle when one is stopped.
-    let mut command =
-        rig.pool("--workers 2 --grace 5 --json --files-from - --manifest sums".split(' '));
+    let words = format!("--workers 2 --grace {A_SECOND} --json --files-from - --manifest sums");
+    let mut command = rig.pool(words.split(' '));
     command.stdin(Stdio::piped());
     let mut pool = Running::start(command);
     await_that("two workers sleep", || {

@@ -50,9 +50,9 @@ fn sigint_and_sigterm_end_everything_and_leave_no_table_behind() {
     for signal in [Signal::INT, Signal::TERM] {
         let rig = Rig::with_files(4, 1);
         let pool = start_long(&rig);
+        // Parent, two workers, two shells, two sleeps, which the shells start after they have said so.
+        await_that("all have started", || family(pool.pid()).len() == 7);
         let members = family(pool.pid());
-        // Parent, two workers, two shells, two sleeps.
-        assert_eq!(members.len(), 7);
         send(pool.pid(), signal);
         let said = pool.end();
         assert_eq!(said.code, Some(130), "{}", said.stderr);

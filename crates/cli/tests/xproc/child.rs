@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use crate::lines::{Lines, Next};
 
 /// How long an answer may take: far more than any does, also on a busy machine.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 
 /// A child process in a role.
 #[derive(Debug)]

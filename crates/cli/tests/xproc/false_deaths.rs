@@ -1,26 +1,26 @@
 //! Who is not dead is not taken for dead: after a pause of the watchdog, and on a machine that starves.
 //!
-//! A worker that itself let more than [`HEALTHY_GAP`] pass between two beats was late, and is counted
-//! apart: three scans of a watchdog that does not hurry take longer than that, so it cannot be the
-//! watchdog's mistake that a worker without such a gap is fenced.
+//! A worker that itself let more than the *healthy gap* pass between two beats was late, and is counted
+//! apart: as many scans as the grace has epochs, of a watchdog that does not hurry, take longer than that,
+//! so it cannot be the watchdog's mistake that a worker without such a gap is fenced.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use bumpless_failover::{FailoverWatchdog, Stop};
+use bumpless_failover::{AcknowledgeError, FailoverWatchdog, Stop};
 use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, Profile, SlotRole};
 use bumpless_substrate::sync::{AtomicU64, Ordering};
-use rustix::process::Signal;
 
 use crate::child::{Child, await_until};
 use crate::lines::Next;
 use crate::roles;
 use crate::scene::Scene;
+use crate::tally::mixed;
 
 pub const PERIOD: Duration = Duration::from_millis(10);
-const HEALTHY_GAP: Duration = Duration::from_millis(20);
+const GRACE_EPOCHS: u64 = 3;
 const WORKERS: usize = 16;
 
 /// The number of the call in which a watchdog sleeps, on every architecture.
@@ -35,7 +35,7 @@ pub fn watchdog_that_was_stopped_accuses_nobody(scene: &Scene) {
 fn stopped_for_long(scene: &Scene) {
     let table = scene.table(64);
     let mut workers: Vec<Child> = (0..WORKERS).map(|_| healthy(scene)).collect();
-    let mut watchdog = watching(scene, 3);
+    let mut watchdog = watching(scene, GRACE_EPOCHS);
     await_scans(&table, 20);
     watchdog.stop();
     await_time(Duration::from_secs(5));
@@ -45,13 +45,13 @@ fn stopped_for_long(scene: &Scene) {
     scene.note(&format!("5 s: {late} late by themselves"));
 }
 
-/// Between the workers' slots lie others without a death certificate, of which each scan asks the kernel:
-/// so it takes long enough to be met.
+/// Between the workers' slots lie others without a death certificate, of which each scan asks the kernel: so
+/// it takes long enough to be met at any moment; where it shares a processor with others, it is interrupted.
 fn stopped_in_a_hundred_scans(scene: &Scene) {
     const STOPS: u32 = 100;
     const STOP_LENGTH: Duration = Duration::from_millis(300);
-    const BETWEEN: usize = 10;
-    const ATTEMPTS: u32 = 20_000;
+    const BETWEEN: usize = 120;
+    const ATTEMPTS: u64 = 50_000;
     let path = scene.path("wide table");
     let table = HeartbeatTable::create(&path, WORKERS * (BETWEEN + 1) + 8).expect("a table");
     let mut workers = Vec::new();
@@ -65,22 +65,23 @@ fn stopped_in_a_hundred_scans(scene: &Scene) {
             let cells = table.cells(handle.expect("a registration").slot());
             cells.expect("a slot").slot.keep_without_certificate();
         }
-        workers.push(healthy_in(&path));
+        workers.push(healthy_in(&path, GRACE_EPOCHS));
     }
-    let mut watchdog = watching_in(&path, 3);
+    let mut watchdog = watching_in(&path, GRACE_EPOCHS);
     let scanner: u32 = watchdog.done("thread").parse().expect("a thread id");
     let mut met = 0;
     let mut attempts = 0;
-    let deadline = Instant::now() + Duration::from_secs(90);
-    while met < STOPS && attempts < ATTEMPTS && Instant::now() < deadline {
-        watchdog.tell(&format!("stop {}", attempts % 100 * 1_500));
-        watchdog.await_stopped();
+    while met < STOPS && attempts < ATTEMPTS {
+        // In no step with the scans.
+        await_time(Duration::from_nanos(
+            mixed(attempts) % PERIOD.as_nanos() as u64,
+        ));
+        watchdog.stop();
         if is_awake(watchdog.pid(), scanner) {
             met += 1;
             await_time(STOP_LENGTH);
         }
         watchdog.resume();
-        watchdog.answer();
         attempts += 1;
     }
     await_scans(&table, 20);
@@ -102,10 +103,11 @@ fn is_awake(pid: u32, thread: u32) -> bool {
 
 /// 11.
 pub fn starved_machine_kills_nobody(scene: &Scene) {
-    const GRACE_EPOCHS: u64 = 20;
+    const PATIENT_EPOCHS: u64 = 20;
     let table = scene.table(64);
-    let mut workers: Vec<Child> = (0..WORKERS).map(|_| healthy(scene)).collect();
-    let mut watchdog = watching(scene, GRACE_EPOCHS);
+    let patient = |_| healthy_in(&scene.table_path(), PATIENT_EPOCHS);
+    let mut workers: Vec<Child> = (0..WORKERS).map(patient).collect();
+    let mut watchdog = watching(scene, PATIENT_EPOCHS);
     let mut busy = Child::start("busy", &[]);
     let threads = busy.done("start");
     let mut largest_lag_epochs = 0;
@@ -122,26 +124,27 @@ pub fn starved_machine_kills_nobody(scene: &Scene) {
             });
         largest_lag_epochs = largest_lag_epochs.max(lags.max().expect("workers"));
     }
-    let fenced = watchdog.done("fenced");
+    // Others may take the machine away for longer than the grace: who was late by itself is told apart.
+    let late = no_false_death(&mut workers, &mut watchdog);
     let gap_ms = workers
         .iter_mut()
         .map(|worker| gaps(worker).largest_ns / 1_000_000);
     let gap_ms = gap_ms.max().expect("workers");
-    let said = format!(
-        "{threads} busy threads: largest lag {largest_lag_epochs} of {GRACE_EPOCHS} epochs, \
-         largest gap between two beats {gap_ms} ms, epoch {}",
+    scene.note(&format!(
+        "{threads} busy threads: largest lag {largest_lag_epochs} of {PATIENT_EPOCHS} epochs, \
+         largest gap between two beats {gap_ms} ms, {late} late by themselves, epoch {}",
         table.global_epoch()
-    );
-    assert_eq!(fenced, "0", "{said}");
-    scene.note(&said);
+    ));
 }
 
 pub fn healthy(scene: &Scene) -> Child {
-    healthy_in(&scene.table_path())
+    healthy_in(&scene.table_path(), GRACE_EPOCHS)
 }
 
-fn healthy_in(table: &Path) -> Child {
-    let mut worker = Child::start("healthy worker", &[table.into()]);
+/// A worker for a watchdog with this grace.
+fn healthy_in(table: &Path, grace_epochs: u64) -> Child {
+    let grace_epochs = OsString::from(grace_epochs.to_string());
+    let mut worker = Child::start("healthy worker", &[table.into(), grace_epochs]);
     worker.done("gaps");
     worker
 }
@@ -199,23 +202,28 @@ fn gaps(worker: &mut Child) -> Gaps {
 /// Beats at the period, and registers again when it was fenced.
 pub fn healthy_worker(arguments: &[String]) {
     let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
+    let grace_epochs = roles::number(&arguments[1]) as u32;
+    let healthy_gap = PERIOD * (grace_epochs - 1);
     let mut commands = roles::commands();
     let mut gaps = Gaps::default();
-    let mut handle = roles::register_when_free(&table);
     let mut beaten = Instant::now();
+    let mut handle = roles::register_when_free(&table);
     loop {
         let next = commands.next(Some(PERIOD));
         if next == Next::Closed {
             return;
         }
+        // The clock before one beat and after the next: what the machine takes away beside a beat makes
+        // the gap longer, never shorter.
+        let beating = Instant::now();
         let beat = table.beat(handle);
         let gap = beaten.elapsed();
-        beaten = Instant::now();
+        beaten = beating;
         gaps.largest_ns = gaps.largest_ns.max(gap.as_nanos() as u64);
         match beat {
             Ok(()) => {}
             Err(HeartbeatError::Fenced { .. }) => {
-                if gap < HEALTHY_GAP {
+                if gap < healthy_gap {
                     gaps.fenced_healthy += 1;
                 } else {
                     gaps.fenced_late += 1;
@@ -258,7 +266,15 @@ pub fn watching_process(arguments: &[String]) {
                         u64::from(snapshot.role == SlotRole::Worker),
                         Ordering::Relaxed,
                     );
-                    watchdog.clear_dead_bitmap(*slot).expect("the first");
+                    match watchdog.clear_dead_bitmap(*slot) {
+                        Ok(_) => {}
+                        // Idle, late, fenced, and registered again since the scan.
+                        Err(AcknowledgeError::AlreadyAcknowledged { .. })
+                            if slot.units.is_empty() => {}
+                        // Another one took over since the scan, and reports it again.
+                        Err(AcknowledgeError::StaleTerm { .. }) => {}
+                        Err(other) => panic!("{slot}: {other}"),
+                    }
                 }
             });
         });
@@ -272,30 +288,12 @@ pub fn watching_process(arguments: &[String]) {
                 ["fenced"] => fenced.load(Ordering::Relaxed).to_string(),
                 // Nothing at all, if it is a standby.
                 ["scan"] => format!("{:?}", watchdog.scan().standing),
-                ["stop", after_ns] => {
-                    stop_after_tick(&table, Duration::from_nanos(roles::number(after_ns) as u64));
-                    String::new()
-                }
                 _ => panic!("no command: {line}"),
             };
             roles::answer(&Ok(answer));
         }
         stop.request();
     });
-}
-
-/// Stops this process, so long after a scan has begun.
-fn stop_after_tick(table: &HeartbeatTable, after: Duration) {
-    let epoch = table.global_epoch();
-    while table.global_epoch() == epoch {
-        std::hint::spin_loop();
-    }
-    let ticked = Instant::now();
-    while ticked.elapsed() < after {
-        std::hint::spin_loop();
-    }
-    let us = rustix::process::getpid();
-    rustix::process::kill_process(us, Signal::STOP).expect("a stop");
 }
 
 /// Keeps all cores busy, twice over, until its commands end.
@@ -318,11 +316,14 @@ pub fn busy() {
 }
 
 pub fn await_scans(table: &HeartbeatTable, scans: u64) {
-    let wanted = table.global_epoch() + scans;
-    let limit = Duration::from_secs(30);
-    await_until(limit, "the watchdog's scans", || {
-        table.global_epoch() >= wanted
-    });
+    // A limit for each scan, not for all: a busy machine is late with many of them.
+    const LIMIT: Duration = Duration::from_secs(30);
+    let first = table.global_epoch() + 1;
+    for epoch in first..first + scans {
+        await_until(LIMIT, "the watchdog's next scan", || {
+            table.global_epoch() >= epoch
+        });
+    }
 }
 
 pub fn await_time(time: Duration) {

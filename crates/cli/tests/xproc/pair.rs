@@ -6,7 +6,7 @@
 //! what a node's own lateness did.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -18,14 +18,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::child::await_until;
+use crate::proxy::Proxy;
 use crate::scene::Scene;
 use crate::setup::Setup;
+use crate::steps::assert_goes_on;
 
 /// The tool.
 pub const BUMPLESS: &str = env!("CARGO_BIN_EXE_bumpless");
 
 /// How long anything here may take.
-const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A pair that stands for so long is not about to change by itself.
 const SETTLED_CYCLES: u64 = 20;
@@ -42,6 +44,8 @@ pub struct Pair {
     nodes: [Option<Process>; 2],
     lives: [u32; 2],
     deeds: File,
+    /// A fault that began then, at this node, and took its time.
+    slow_fault: Option<(u64, u8)>,
     proxy: Option<Proxy>,
 }
 
@@ -52,6 +56,12 @@ pub struct Cycle {
     pub begin_ns: u64,
     pub spent_ns: u64,
     pub state: String,
+}
+
+impl Cycle {
+    fn drives(&self) -> bool {
+        matches!(self.state.as_str(), "primary" | "solo")
+    }
 }
 
 /// An output at the plant.
@@ -100,6 +110,7 @@ impl Pair {
             nodes: [None, None],
             lives: [0, 0],
             deeds,
+            slow_fault: None,
             proxy,
         };
         pair.start_node(0);
@@ -185,7 +196,16 @@ impl Pair {
 
     /// What a node told in all its lives.
     pub fn events(&self, node: u8) -> Vec<Value> {
-        let lives = 1..=self.lives[usize::from(node)];
+        self.events_since(node, 1)
+    }
+
+    /// What a node told in its present life, or its last one.
+    pub fn events_of_last_life(&self, node: u8) -> Vec<Value> {
+        self.events_since(node, self.lives[usize::from(node)])
+    }
+
+    fn events_since(&self, node: u8, first_life: u32) -> Vec<Value> {
+        let lives = first_life..=self.lives[usize::from(node)];
         let lines = lives.flat_map(|life| whole_lines(&self.life_file(node, life, "events")));
         lines
             .map(|line| serde_json::from_str(&line).expect("an event"))
@@ -226,6 +246,11 @@ impl Pair {
         let at_ns = monotonic_ns();
         self.note_at(at_ns, what, node);
         at_ns
+    }
+
+    /// Writes down that something is begun now to a node; on a busy machine it is done some cycles later.
+    pub fn note_begun(&mut self, what: &str, node: u8) {
+        self.slow_fault = Some((self.note(what, node), node));
     }
 
     fn note_at(&mut self, at_ns: u64, what: &str, node: u8) {
@@ -293,12 +318,18 @@ impl Pair {
     /// not explain.
     #[track_caller]
     pub fn report(mut self) -> (Value, Self) {
-        await_until(LIMIT, "one primary", || {
-            let drives = |node: &u8| {
-                self.nodes[usize::from(*node)].is_some()
-                    && matches!(self.state(*node).as_str(), "primary" | "solo")
-            };
-            [0, 1].iter().filter(|node| drives(node)).count() == 1
+        await_until(LIMIT, "one primary, whose outputs are accepted", || {
+            // Whoever stands still, or waits for the plant, may be replaced in this moment.
+            let recent_ns = monotonic_ns().saturating_sub(2 * PERIOD_NS);
+            let mut driving = [0, 1].into_iter().filter(|node| {
+                let cycle = self.last_cycle(*node).filter(|cycle| cycle.drives());
+                let is_running = self.nodes[usize::from(*node)].is_some();
+                cycle.is_some_and(|cycle| is_running && cycle.begin_ns > recent_ns)
+            });
+            let mut offers = self.offers().into_iter();
+            let writer = offers.rfind(|offer| offer.is_accepted && offer.at_ns > recent_ns);
+            let (one, other) = (driving.next(), driving.next());
+            one.is_some() && other.is_none() && writer.map(|offer| offer.node) == one
         });
         self.note("end", 0);
         self.nodes = [None, None];
@@ -319,8 +350,26 @@ impl Pair {
         ] {
             assert_eq!(figures[name], wanted, "{name}\n{text}");
         }
-        assert_eq!(figures["bump"], figures["lateness_steps"], "bump\n{text}");
+        if let Some((at_ns, node)) = self.slow_fault {
+            self.assert_goes_on_after(at_ns, node);
+        } else {
+            assert_eq!(figures["bump"], figures["lateness_steps"], "bump\n{text}");
+        }
         (figures, self)
+    }
+
+    /// Judges the first change of the writer away from this node, if there is one.
+    #[track_caller]
+    fn assert_goes_on_after(&self, at_ns: u64, node: u8) {
+        let offers = self.offers().into_iter();
+        let accepted: Vec<Offer> = offers.filter(|offer| offer.is_accepted).collect();
+        let changes = accepted.windows(2).find(|two| {
+            let [last, first] = [&two[0], &two[1]];
+            first.at_ns >= at_ns && last.node == node && first.node != node
+        });
+        if let Some([last, first]) = changes {
+            assert_goes_on(self, last, first);
+        }
     }
 
     fn file_of(&self, node: u8, kind: &str) -> PathBuf {
@@ -353,6 +402,11 @@ impl Process {
     pub fn take_stdin(&mut self) -> ChildStdin {
         self.0.stdin.take().expect("a pipe")
     }
+
+    /// Its output.
+    pub fn take_stdout(&mut self) -> ChildStdout {
+        self.0.stdout.take().expect("a pipe")
+    }
 }
 
 impl Drop for Process {
@@ -363,46 +417,8 @@ impl Drop for Process {
     }
 }
 
-/// What stands between the processes.
-#[derive(Debug)]
-struct Proxy {
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    _process: Process,
-}
-
-impl Proxy {
-    fn start(arguments: &[String]) -> Self {
-        let mut command = tool(&[], "proxy");
-        command.args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Process::start(&mut command);
-        let answers = process.0.stdout.take().expect("a pipe");
-        let mut proxy = Self {
-            orders: process.take_stdin(),
-            answers: BufReader::new(answers),
-            _process: process,
-        };
-        proxy.answer();
-        proxy
-    }
-
-    fn order(&mut self, order: &str) -> u64 {
-        writeln!(self.orders, "{order}").expect("told");
-        self.answer()
-    }
-
-    fn answer(&mut self) -> u64 {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).expect("an answer");
-        let at_ns = line.trim_end().strip_prefix("done ");
-        let at_ns = at_ns.and_then(|word| word.parse().ok());
-        at_ns.unwrap_or_else(|| panic!("the proxy said {line:?}"))
-    }
-}
-
 /// The tool in a role, started by `wrapper` if that names a program.
-fn tool(wrapper: &[String], role: &str) -> Command {
+pub fn tool(wrapper: &[String], role: &str) -> Command {
     let mut command = match wrapper {
         [] => Command::new(BUMPLESS),
         [program, rest @ ..] => {
@@ -425,8 +441,15 @@ pub fn assert_taken_over(figures: &Value) {
     );
 }
 
+/// The new primary stayed one when the old one came back; or the machine was late, and the role changed by
+/// itself.
+#[track_caller]
+pub fn assert_stayed(stays: bool, figures: &Value) {
+    assert!(stays || was_late(figures), "{figures}");
+}
+
 /// A takeover came of lateness.
-pub fn was_late(figures: &Value) -> bool {
+fn was_late(figures: &Value) -> bool {
     let late = ["primary_late", "plant_late", "partly_late"];
     late.iter()
         .any(|name| figures[name].as_u64().is_some_and(|count| count > 0))

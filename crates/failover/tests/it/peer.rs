@@ -48,13 +48,13 @@ pub fn listen() -> Option<String> {
     }
 }
 
-/// Waits until a condition holds, for at most ten seconds.
+/// Waits until a condition holds, for at most a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         let waited = start.elapsed();
-        assert!(waited < Duration::from_secs(10), "waited 10 s until {what}");
+        assert!(waited < Duration::from_secs(60), "waited 60 s until {what}");
         std::thread::yield_now();
     }
 }

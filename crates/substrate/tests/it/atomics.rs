@@ -217,10 +217,10 @@ fn a_sleeper_in_another_process_is_woken_also_one_that_only_reads() {
         let region = Region::observe(peer::argument("path").as_ref(), &TABLE).unwrap();
         let word: &AtomicU32 = region.at(PREAMBLE_LEN).unwrap();
         peer::say("sleeps");
-        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
         let mut woken = Woken::Changed;
         while word.load(Ordering::Relaxed) == 0 && std::time::Instant::now() < deadline {
-            woken = wait(word, 0, Some(Duration::from_secs(10)));
+            woken = wait(word, 0, Some(Duration::from_secs(60)));
         }
         peer::say(format!("{woken:?}"));
         peer::done();

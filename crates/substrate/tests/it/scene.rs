@@ -121,13 +121,13 @@ pub fn make_stale(path: &Path) {
 
 pub const STALE_BOOT_ID: [u64; 2] = [0xb0b0_b0b0_b0b0_b0b0; 2];
 
-/// Waits until a condition holds, for at most ten seconds.
+/// Waits until a condition holds, for at most a minute.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "waited 10 s until {what}"
+            start.elapsed() < Duration::from_secs(60),
+            "waited 60 s until {what}"
         );
         std::thread::yield_now();
     }
