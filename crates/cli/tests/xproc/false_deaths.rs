@@ -50,6 +50,7 @@ fn stopped_for_long(scene: &Scene) {
 fn stopped_in_a_hundred_scans(scene: &Scene) {
     const STOPS: u32 = 100;
     const STOP_LENGTH: Duration = Duration::from_millis(300);
+    const PAUSE_NS_MAX: u64 = 2_500_000;
     const BETWEEN: usize = 120;
     const ATTEMPTS: u64 = 50_000;
     let path = scene.path("wide table");
@@ -73,9 +74,7 @@ fn stopped_in_a_hundred_scans(scene: &Scene) {
     let mut attempts = 0;
     while met < STOPS && attempts < ATTEMPTS {
         // In no step with the scans.
-        await_time(Duration::from_nanos(
-            mixed(attempts) % PERIOD.as_nanos() as u64,
-        ));
+        await_time(Duration::from_nanos(mixed(attempts) % PAUSE_NS_MAX));
         watchdog.stop();
         if is_awake(watchdog.pid(), scanner) {
             met += 1;

@@ -19,6 +19,9 @@ const SLOTS: usize = 32;
 /// The longest that a call may compute; a call that hangs computes for ever.
 const CALL_LIMIT: Duration = Duration::from_millis(1);
 
+/// How often all calls are made on the same damage, at most, to find what they compute.
+const TRIES: u32 = 10;
+
 /// 28. In a child, which an access outside of its mapping would kill.
 pub fn random_bytes_harm_no_call(scene: &Scene) {
     const SEEDS: usize = 200;
@@ -31,6 +34,7 @@ pub fn random_bytes_harm_no_call(scene: &Scene) {
     };
     let slowest = Duration::from_micros(roles::number(micros) as u64);
     assert!(slowest < CALL_LIMIT, "{call} took {slowest:?}");
+    scene.note(&format!("at most {slowest:?} in {call}"));
 }
 
 /// Fills tables with bytes of all sorts and makes every call. Answers with the slowest call and its
@@ -41,9 +45,14 @@ pub fn damaged(arguments: &[String]) {
     let _ = commands.next(None);
     let mut slowest = (Duration::ZERO, "none");
     for seed in 0..roles::number(&arguments[1]) as u64 {
-        // A call that computes for ever does so each time; what the machine takes away, it does not.
-        let tries = (0..3).map(|_| with_damage(path, seed));
-        let quickest = tries.min().unwrap_or(slowest);
+        // A call that computes for ever does so each time; what the machine takes away, also from below a
+        // virtual one, it does not.
+        let mut quickest = with_damage(path, seed);
+        for _ in 1..TRIES {
+            if quickest.0 >= CALL_LIMIT {
+                quickest = quickest.min(with_damage(path, seed));
+            }
+        }
         slowest = slowest.max(quickest);
     }
     roles::answer(&Ok(format!("{} {}", slowest.1, slowest.0.as_micros())));

@@ -441,18 +441,21 @@ pub fn assert_taken_over(figures: &Value) {
     );
 }
 
-/// The new primary stayed one when the old one came back; or the machine was late, and the role changed by
+/// Who was primary stayed one when nothing was done to it; or the machine was late, and the role changed by
 /// itself.
 #[track_caller]
 pub fn assert_stayed(stays: bool, figures: &Value) {
     assert!(stays || was_late(figures), "{figures}");
 }
 
-/// A takeover came of lateness.
 fn was_late(figures: &Value) -> bool {
+    late_takeovers(figures) > 0
+}
+
+/// Takeovers that came of lateness.
+pub fn late_takeovers(figures: &Value) -> u64 {
     let late = ["primary_late", "plant_late", "partly_late"];
-    late.iter()
-        .any(|name| figures[name].as_u64().is_some_and(|count| count > 0))
+    late.iter().filter_map(|name| figures[name].as_u64()).sum()
 }
 
 /// So many runs in the gate; a long series by `BUMPLESS_XPROC_RUNS`.

@@ -91,7 +91,7 @@ fn an_idle_sidecar_with_a_hundred_instances_takes_at_most_a_thousandth_of_a_core
             return 2;
         }
         await_stats(&watched[50], |stats| stats.observed() == 1);
-        await_interval(Duration::from_millis(300));
+        await_asleep(&watched[50]);
         let (before_ns, began) = (sidecar_cpu_ns(), Instant::now());
         await_interval(Duration::from_secs(2));
         let used_ns = sidecar_cpu_ns() - before_ns;
