@@ -24,7 +24,11 @@ const PREAMBLE_LEN: u64 = 64;
 
 fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let made = if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    };
     made.expect("a folder for the file under test")
 }
 
@@ -46,9 +50,12 @@ pub fn attach(bytes: &[u8]) {
     if let Ok(table) = HeartbeatTable::open_read_only(&path) {
         look(&table);
     }
-    let _ = SharedAtomicU32::open(&path).map(|value| value.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
-    let _ = SharedAtomicU64::open(&path).map(|value| value.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
-    let _ = SharedAtomicBool::open(&path).map(|value| value.fetch_or(true, std::sync::atomic::Ordering::SeqCst));
+    let _ = SharedAtomicU32::open(&path)
+        .map(|value| value.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+    let _ = SharedAtomicU64::open(&path)
+        .map(|value| value.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+    let _ = SharedAtomicBool::open(&path)
+        .map(|value| value.fetch_or(true, std::sync::atomic::Ordering::SeqCst));
     let _ = HeartbeatTable::create(&path, CAPACITY).map(|table| exercise(&table));
 }
 
@@ -58,8 +65,12 @@ pub fn every_call(bytes: &[u8]) {
     let path = folder.path().join("table");
     let len = real_table(&path);
     if !bytes.is_empty() {
-        let body: Vec<u8> =
-            bytes.iter().copied().cycle().take((len - PREAMBLE_LEN) as usize).collect();
+        let body: Vec<u8> = bytes
+            .iter()
+            .copied()
+            .cycle()
+            .take((len - PREAMBLE_LEN) as usize)
+            .collect();
         overwrite(&path, PREAMBLE_LEN, &body);
     }
     let table = HeartbeatTable::open(&path, CAPACITY).expect("line 0 is whole");
@@ -76,7 +87,10 @@ fn real_table(path: &PathBuf) -> u64 {
 
 /// Within the file's length: nobody here ever changes a table's length.
 fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
-    let mut file = std::fs::File::options().write(true).open(path).expect("the file");
+    let mut file = std::fs::File::options()
+        .write(true)
+        .open(path)
+        .expect("the file");
     let len = file.metadata().expect("its length").len();
     let room = len.saturating_sub(at).min(bytes.len() as u64) as usize;
     file.seek(SeekFrom::Start(at)).expect("an offset");
@@ -85,9 +99,17 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
 
 fn look(table: &HeartbeatTable) {
     for slot in 0..table.capacity() + 2 {
-        let _ = (table.observe(slot), table.snapshot(slot), table.identity(slot));
+        let _ = (
+            table.observe(slot),
+            table.snapshot(slot),
+            table.identity(slot),
+        );
     }
-    let _ = (table.iter_live().count(), table.find_by_label("x"), table.global_epoch());
+    let _ = (
+        table.iter_live().count(),
+        table.find_by_label("x"),
+        table.global_epoch(),
+    );
     let _ = FailoverWatchdog::new(table).scan();
 }
 
@@ -162,6 +184,7 @@ fn check_one_encoding(bytes: &[u8]) {
         Ok(Frame::Fragment(fragment)) => frame::encode_fragment(&fragment, &mut again),
         Ok(Frame::Request(request)) => frame::encode_request(&request, &mut again),
         Ok(Frame::Reply(reply)) => frame::encode_reply(&reply, &mut again),
+        Ok(Frame::Sample(sample)) => frame::encode_sample(&sample, &mut again),
         Err(_) => return,
     }
     assert_eq!(again, bytes);

@@ -8,6 +8,7 @@ mod chaos;
 mod command;
 mod deaths;
 mod ends;
+mod fuzz;
 mod lead;
 mod look;
 mod manifest;
