@@ -21,6 +21,7 @@ mod lead;
 mod list;
 mod look;
 mod own_table;
+mod patient;
 mod pool;
 mod run;
 mod shell;

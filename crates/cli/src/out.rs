@@ -8,6 +8,8 @@ use std::io::{BufWriter, ErrorKind, Write};
 
 use serde::Serialize;
 
+use crate::patient::Patient;
+
 /// A message on standard error. That nobody can read it is no reason to end.
 macro_rules! tell {
     ($($words:tt)*) => {
@@ -32,6 +34,13 @@ pub fn out_json(command: &str, value: &impl Serialize) -> bool {
         command,
         written.and_then(|()| stdout.flush()).or_else(unread),
     )
+}
+
+/// As [`out`]; a reader that takes nothing is not waited for long once the end is asked for.
+#[must_use]
+pub fn out_until(command: &str, text: &str, is_end_asked: impl Fn() -> bool) -> bool {
+    let written = Patient::until(is_end_asked).write_all(text.as_bytes());
+    is_written(command, written.or_else(unread))
 }
 
 fn is_written(command: &str, written: std::io::Result<()>) -> bool {

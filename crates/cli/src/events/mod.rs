@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Map, Value, json};
 
 use crate::look::{Follower, Kind, path_line};
-use crate::out::out;
+use crate::out::{out, out_until};
 use crate::signals::Signals;
 
 /// How often a followed black box is looked at: whoever only looks cannot ask to be woken.
@@ -96,10 +96,11 @@ fn print(arguments: &EventsArguments) -> Result<bool, SidecarError> {
     // Without handlers it still ends with the signal.
     let signals = Signals::install().ok();
     let mut is_written = true;
-    while is_written && !signals.as_ref().is_some_and(Signals::asked) && is_read() {
+    let asked = || signals.as_ref().is_some_and(Signals::asked);
+    while is_written && !asked() && is_read() {
         let mut lines = String::new();
         let is_another = follower.read(|recorded| lines += &line(recorded));
-        is_written = out("events", &lines);
+        is_written = out_until("events", &lines, asked);
         if is_another? {
             tell!(
                 "bumpless events: another black box has taken its place: {}",

@@ -18,9 +18,9 @@ Each verdict is one line. With --exec the command gets it as one JSON object on 
 the units in it are handed back to the command: each has a name that no other hand-back ever has, so that
 what was done once need not be done twice. If the command exits with 0, the verdict is acknowledged; if
 not, or not within --timeout, the command is run again, with the same names: after 200ms, then twice as
-long each time, at most 30s. What it prints goes to standard error. Up to 8 run at once, each for another
-owner of a slot. Without --exec a verdict is acknowledged when its line is written, and its units are
-handed to nobody but the reader of the lines.
+long each time, at most 30s. What it prints goes to standard error. When it has ended, who is left of its
+process group is killed. Up to 8 run at once, each for another owner of a slot. Without --exec a verdict is
+acknowledged when its line is written, and its units are handed to nobody but the reader of the lines.
 
 Started twice for one table, the second one is a standby: it takes over when the first one is gone or
 hangs, and what the first one then still acknowledges is refused.")]

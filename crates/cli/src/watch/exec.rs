@@ -6,10 +6,12 @@
 use std::fmt;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
+use rustix::pipe::PIPE_BUF;
 use rustix::process::Signal;
 
 use crate::kept::Group;
@@ -54,9 +56,8 @@ pub fn run(words: &Words, input: &str, timeout: Duration) -> Result<(), Failure>
     command.args(rest).stdin(Stdio::piped()).stdout(said);
     let (group, mut process) =
         Group::start(&mut command).map_err(|error| Failure::NotRun(error.to_string()))?;
-    if let Some(mut pipe) = process.stdin.take() {
-        // It fits the pipe, so this does not wait for a reader.
-        let _ = pipe.write_all(input.as_bytes());
+    if let Some(pipe) = process.stdin.take() {
+        give(pipe, input).map_err(not_run)?;
     }
     let (sender, ended) = channel();
     group.tell_of_the_end(
@@ -80,6 +81,19 @@ pub fn run(words: &Words, input: &str, timeout: Duration) -> Result<(), Failure>
     }
 }
 
+/// Writes the input, and waits for no reader.
+fn give(mut pipe: ChildStdin, input: &str) -> std::io::Result<()> {
+    if input.len() <= PIPE_BUF {
+        // It fits every pipe. That nobody reads it is no failure.
+        let _ = pipe.write_all(input.as_bytes());
+        return Ok(());
+    }
+    // How much more fits is for the system's limits to say.
+    let input = input.to_owned();
+    let written = move || drop(pipe.write_all(input.as_bytes()));
+    thread::Builder::new().spawn(written).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -101,6 +115,20 @@ mod tests {
         let missing = Words(vec!["/no/such/program".to_owned()]);
         let failed = run(&missing, "", LONG).unwrap_err();
         assert!(failed.to_string().contains("No such file"), "{failed}");
+    }
+
+    #[test]
+    fn a_command_that_does_not_read_what_fills_its_pipe_has_no_more_time_than_others() {
+        let input = "x".repeat(1 << 20);
+        let failed = run(
+            &words("exec sleep 7654"),
+            &input,
+            Duration::from_millis(300),
+        );
+        assert!(matches!(failed, Err(Failure::TimedOut(_))), "{failed:?}");
+        assert!(run(&words("exit 0"), &input, LONG).is_ok());
+        let reads = "test \"$(wc -c)\" -eq 1048576";
+        assert!(run(&words(reads), &input, LONG).is_ok());
     }
 
     #[test]

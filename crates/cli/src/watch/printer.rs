@@ -1,6 +1,6 @@
 //! The thread that writes the lines, so that a reader who does not read stalls no scan.
 //!
-//! Contract: lines are written in the order in which they were said, each flushed before its verdict is
+//! Contract: lines are written in the order in which they were said, each whole before its verdict is
 //! acknowledged. When standard output fails, nothing more is written or acknowledged.
 
 use std::io::Write;
@@ -43,11 +43,13 @@ pub fn print(
     mut out: impl Write,
     acknowledge: impl Fn(SlotRef) -> Option<String>,
 ) -> std::io::Result<()> {
-    for Said { line, then } in said {
-        writeln!(out, "{line}")?;
+    for Said { mut line, then } in said {
+        line.push('\n');
+        out.write_all(line.as_bytes())?;
         out.flush()?;
-        if let Some(more) = then.and_then(&acknowledge) {
-            writeln!(out, "{more}")?;
+        if let Some(mut more) = then.and_then(&acknowledge) {
+            more.push('\n');
+            out.write_all(more.as_bytes())?;
             out.flush()?;
         }
     }

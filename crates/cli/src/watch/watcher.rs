@@ -26,6 +26,7 @@ use super::events::{record_acknowledged, record_standing, record_verdict};
 use super::exec::{self, Failure};
 use super::lines::{Line, VerdictLine, shown};
 use super::printer::{Printer, print};
+use crate::patient::Patient;
 use crate::run::default_table;
 use crate::signals::Signals;
 
@@ -66,7 +67,7 @@ pub fn run(arguments: &WatchArguments) -> Result<(), WatchError> {
     thread::scope(|scope| {
         let printing = scope.spawn(|| {
             let said = said;
-            print(&said, std::io::stdout(), |slot| {
+            print(&said, Patient::until(|| stop.is_requested()), |slot| {
                 watcher.acknowledge_told(slot)
             })
         });

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -11,7 +11,10 @@ use bumpless_failover::FailoverWatchdog;
 use bumpless_heartbeat::{HeartbeatTable, Label, Profile};
 use bumpless_sidecar::{BlackBox, Event, EventKind};
 use bumpless_substrate::region::{Access, PathState, Region, RegionError};
+use rustix::process::Signal;
 use serde_json::Value;
+
+use crate::rig::send;
 
 /// The tool, with these arguments and paths.
 fn bumpless(words: &[&str], paths: &[&Path]) -> Output {
@@ -231,6 +234,31 @@ fn followed_events_end_with_their_reader_also_while_nothing_happens() {
         told.contains("another black box has taken its place"),
         "{told}"
     );
+}
+
+#[test]
+fn followed_events_that_nobody_takes_do_not_hold_up_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.events");
+    // More than any pipe takes.
+    let black_box = BlackBox::create(&path, 1 << 15, Access::Private).expect("a black box");
+    for time_ns in 0..1 << 15 {
+        black_box.record(Event::new(EventKind::Died, time_ns));
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command.args(["events", "--follow"]).arg(&path);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line");
+    send(child.id(), Signal::TERM);
+    let mut told = String::new();
+    let mut stderr = child.stderr.take().expect("piped");
+    stderr.read_to_string(&mut told).expect("text");
+    assert_eq!(child.wait().expect("a child of ours").code(), Some(1));
+    assert!(told.contains("nobody reads it"), "{told}");
+    drop(lines);
 }
 
 #[test]

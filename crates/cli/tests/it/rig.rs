@@ -2,9 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{PipeReader, PipeWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::io::ioctl_fionbio;
 
 /// How long anything here may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -193,6 +196,17 @@ pub fn process(pid: u32) -> Option<Process> {
 pub fn send(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
+}
+
+/// A pipe into which nothing more fits until somebody reads.
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    ioctl_fionbio(&writer, true).unwrap();
+    for bytes in [&[b'x'; 4096][..], b"x"] {
+        while writer.write(bytes).is_ok() {}
+    }
+    ioctl_fionbio(&writer, false).unwrap();
+    (reader, writer)
 }
 
 /// Waits until it is so.

@@ -9,7 +9,7 @@ use bumpless_sidecar::{BlackBoxReader, EventKind};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::rig::{await_that, send};
+use crate::rig::{await_that, full_pipe, send};
 
 /// A `bumpless watch`; killed when the test ends before it does.
 struct Watch {
@@ -195,4 +195,24 @@ fn a_standby_says_so_and_takes_over_when_the_other_one_ends() {
     assert_eq!(first.end(), Some(0));
     second.event("primary");
     assert_eq!(second.end(), Some(0));
+}
+
+#[test]
+fn a_reader_that_does_not_read_holds_up_neither_the_scan_nor_the_end() {
+    let (_folder, path, table) = late_in_a_table();
+    let (reader, writer) = full_pipe();
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    watch.arg("watch").arg(&path);
+    watch.args(["--period", "10ms", "--grace", "5"]);
+    watch.stdout(writer).stderr(Stdio::piped());
+    let watch = watch.spawn().expect("the program runs");
+    await_that("scans", || table.global_epoch() > 50);
+    send(watch.id(), Signal::TERM);
+    let output = watch.wait_with_output().expect("a child of ours");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("nobody reads it"), "{said}");
+    let cells = table.cells(0).expect("a slot");
+    assert!(!cells.slot.units(1).is_empty(), "told to nobody");
+    drop(reader);
 }
