@@ -169,6 +169,11 @@ pub enum Line {
         /// Why.
         why: String,
     },
+    /// Nobody took the lines before, and these were too many to keep.
+    LeftOut {
+        /// How many.
+        lines: u64,
+    },
 }
 
 impl Line {
@@ -210,6 +215,7 @@ impl Line {
                 generation,
                 why,
             } => format!("slot {slot} (generation {generation}): not acknowledged: {why}"),
+            Self::LeftOut { lines } => format!("{lines} lines are left out: nobody took them"),
         }
     }
 }

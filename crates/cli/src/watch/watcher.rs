@@ -54,7 +54,7 @@ pub fn run(arguments: &WatchArguments) -> Result<(), WatchError> {
         .map(|path| BlackBox::create(path, EVENTS_KEPT, Access::Private))
         .transpose()?;
     let watchdog = FailoverWatchdog::with_grace(&table, arguments.grace);
-    let (printer, said) = Printer::new();
+    let (printer, lines) = Printer::new();
     let watcher = Watcher {
         watchdog: &watchdog,
         arguments,
@@ -66,10 +66,10 @@ pub fn run(arguments: &WatchArguments) -> Result<(), WatchError> {
     let stop = Stop::new();
     thread::scope(|scope| {
         let printing = scope.spawn(|| {
-            let said = said;
-            print(&said, Patient::until(|| stop.is_requested()), |slot| {
-                watcher.acknowledge_told(slot)
-            })
+            let lines = lines;
+            let out = Patient::until(|| stop.is_requested());
+            let left_out = |lines| watcher.shown_line(&Line::LeftOut { lines });
+            print(&lines, out, |slot| watcher.acknowledge_told(slot), left_out)
         });
         let scanning = printer.clone();
         scope.spawn(|| {
