@@ -4,6 +4,12 @@
 //! two interruptions; then they alternate, the order turned round each time. The ratio of a round is
 //! that of two batches which followed each other directly, so a slow phase of the machine meets both. Of
 //! all rounds the middle ratio is told, and the distance between the quartiles as its spread.
+//!
+//! ```text
+//!   ready ─▶ rounds ─▶ ratio, spread ─┬─ met, or missed by more than the spread ─▶ told
+//!     ▲                               └─ hidden by a large spread ─┐ (three times)
+//!     └────────────────────────────────────────────────────────────┘
+//! ```
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +23,8 @@ const BATCH_NS: f64 = 200_000.0;
 /// Rounds of which a ratio is told.
 const ROUNDS_MIN: usize = 7;
 const ROUNDS_MAX: usize = 2_001;
+/// Once more, when the spread hides the answer.
+const TRIES_MORE: usize = 3;
 
 /// What the rounds of one pair came to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,11 +55,26 @@ impl Measured {
     }
 }
 
-/// Does one pair for about as long as told.
+/// Does one pair for about as long as told; and again, when something else on the machine spread the ratios so
+/// far that they do not tell whether the goal is missed. Then the run counts in which they are closest.
 ///
 /// # Errors
 /// What the pair found wrong.
 pub fn measure(pair: &Pair, time: Duration) -> Result<Measured> {
+    let mut best = measure_once(pair, time)?;
+    for _ in 0..TRIES_MORE {
+        if !best.goal.is_hidden(best.ratio, best.spread) {
+            break;
+        }
+        let again = measure_once(pair, time)?;
+        if again.spread / again.ratio < best.spread / best.ratio {
+            best = again;
+        }
+    }
+    Ok(best)
+}
+
+fn measure_once(pair: &Pair, time: Duration) -> Result<Measured> {
     let mut rounds = Rounds::of(time, pair.goal, &mut |stage| (pair.run)(stage))?;
     let [low, ratio, high] = quartiles(&mut rounds.ratios);
     Ok(Measured {
@@ -185,5 +208,34 @@ mod tests {
         assert_eq!((measured.ratio, measured.spread), (3.0, 0.0));
         assert_eq!((measured.a_ns, measured.b_ns), (30.0, 10.0));
         assert!(measured.is_missed());
+    }
+
+    #[test]
+    fn a_pair_whose_spread_hides_the_answer_is_measured_again_and_the_closest_run_counts() {
+        use std::cell::Cell;
+        thread_local!(static RUNS: Cell<usize> = const { Cell::new(0) });
+        fn run(stage: &mut dyn Stage) -> Result<()> {
+            let run = RUNS.get();
+            RUNS.set(run + 1);
+            let (mut times, mut round) = (0, 0);
+            let wild = move |n: u64| {
+                // As often as before: not looking for how often any more. Three of seven rounds are slow, but
+                // none in the third run.
+                round += u32::from(n == times);
+                times = n;
+                let is_slow = run < 2 && round > 0 && round % 2 == 0;
+                Ok(if is_slow { 90.0 } else { 20.0 } * n as f64)
+            };
+            stage.compare(&mut { wild }, &mut |n| Ok(10.0 * n as f64))
+        }
+        let pair = Pair {
+            name: "wild",
+            beside: "ten",
+            goal: Goal::AtMost(1.5),
+            run,
+        };
+        let measured = measure(&pair, Duration::ZERO).unwrap();
+        assert_eq!((measured.ratio, measured.spread), (2.0, 0.0));
+        assert_eq!(RUNS.get(), 3);
     }
 }

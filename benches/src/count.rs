@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use anyhow::{Context, Result, bail, ensure};
 use bumpless_failover::{FailoverWatchdog, ReclaimReport};
-use bumpless_heartbeat::Unit;
+use bumpless_heartbeat::{Handle, HeartbeatTable, Unit};
 use bumpless_sidecar::{Scanner, SidecarBox};
 use bumpless_standby::frame::{decode, encode_heartbeat};
 
@@ -65,28 +65,51 @@ fn of_a_table(name: &str, times: u64) -> Result<()> {
     let boxed = SidecarBox::new(table);
     let mut scanner = Scanner::new();
     scanner.register(&boxed);
+    // By their addresses: how much of an operation becomes a part of this function, and what falls out there,
+    // would depend on whoever else in the program calls it.
+    let beat: OfHandle = by_address(|table, handle| table.beat(handle));
+    let mark: OfUnit = by_address(|table, handle, unit| table.mark_in_flight(handle, unit));
+    let clear: OfUnit = by_address(|table, handle, unit| table.clear_in_flight(handle, unit));
+    let snapshot: fn(&HeartbeatTable, usize) = by_address(look);
+    let register: Register = by_address(HeartbeatTable::register);
+    let unregister: OfHandle = by_address(HeartbeatTable::unregister);
+    let boxed_beat: BoxedBeat = by_address(|boxed, handle| boxed.beat(handle));
+    match name {
+        "beat" => often(times, || beat(table, handle)),
+        "mark, complete" => often(times, || {
+            mark(table, handle, unit)?;
+            clear(table, handle, unit)
+        }),
+        "snapshot" => often(times, || {
+            snapshot(table, handle.slot());
+            Ok(())
+        }),
+        "scan of 64" => often(times, || {
+            fleet.beat_all();
+            watchdog.scan_into(&mut report);
+            Ok(())
+        }),
+        "observed beat" => often(times, || boxed_beat(&boxed, handle)),
+        "register, unregister" => often(times, || {
+            unregister(table, register(table, std::process::id())?)
+        }),
+        _ => bail!("no operation `{name}`"),
+    }
+}
+
+type OfHandle = fn(&HeartbeatTable, Handle) -> bumpless_heartbeat::Result<()>;
+type OfUnit = fn(&HeartbeatTable, Handle, Unit) -> bumpless_heartbeat::Result<()>;
+type Register = fn(&HeartbeatTable, u32) -> bumpless_heartbeat::Result<Handle>;
+type BoxedBeat = fn(&SidecarBox<&HeartbeatTable>, Handle) -> bumpless_heartbeat::Result<()>;
+
+/// The function, as one of which the optimizer does not know which it is.
+fn by_address<F>(function: F) -> F {
+    black_box(function)
+}
+
+fn often(times: u64, mut operation: impl FnMut() -> bumpless_heartbeat::Result<()>) -> Result<()> {
     for _ in 0..times {
-        let done = match name {
-            "beat" => black_box(table).beat(*black_box(&handle)),
-            "mark, complete" => black_box(table)
-                .mark_in_flight(handle, unit)
-                .and_then(|()| black_box(table).clear_in_flight(handle, unit)),
-            "snapshot" => {
-                look(black_box(table), handle.slot());
-                Ok(())
-            }
-            "scan of 64" => {
-                fleet.beat_all();
-                watchdog.scan_into(&mut report);
-                Ok(())
-            }
-            "observed beat" => black_box(&boxed).beat(*black_box(&handle)),
-            "register, unregister" => table
-                .register(std::process::id())
-                .and_then(|handle| table.unregister(handle)),
-            _ => bail!("no operation `{name}`"),
-        };
-        done?;
+        operation()?;
     }
     Ok(())
 }

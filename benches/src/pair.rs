@@ -57,6 +57,12 @@ impl Goal {
             Self::Told => false,
         }
     }
+
+    /// Whether a ratio misses the goal, and only a spread of more than a quarter of it says otherwise.
+    #[must_use]
+    pub fn is_hidden(self, ratio: f64, spread: f64) -> bool {
+        self.is_missed(ratio, 0.0) && !self.is_missed(ratio, spread) && spread > ratio / 4.0
+    }
 }
 
 /// Two pieces of work, named, with a goal.
@@ -139,6 +145,16 @@ pub fn one_by_one<W>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_miss_that_a_large_spread_hides_is_no_answer_and_one_within_a_small_spread_is() {
+        assert!(Goal::AtMost(1.0).is_hidden(7.0, 8.0));
+        assert!(!Goal::AtMost(1.0).is_hidden(7.0, 2.0), "missed");
+        assert!(!Goal::AtMost(1.0).is_hidden(1.1, 0.2), "met, nearly");
+        assert!(!Goal::AtMost(1.0).is_hidden(0.9, 8.0), "met");
+        assert!(Goal::Faster(10.0).is_hidden(5.0, 6.0));
+        assert!(!Goal::Told.is_hidden(5.0, 6.0));
+    }
 
     #[test]
     fn a_goal_is_missed_only_by_more_than_the_spread() {
