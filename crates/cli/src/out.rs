@@ -6,6 +6,8 @@
 
 use std::io::{BufWriter, ErrorKind, Write};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::PIPE_BUF;
 use serde::Serialize;
 
 use crate::patient::Patient;
@@ -70,9 +72,26 @@ pub fn print(text: &str) -> std::io::Result<()> {
 
 /// What [`tell!`] does. Names in messages are chosen by others, and may hold what a terminal obeys.
 pub fn message(text: &str) {
+    let _ = std::io::stderr().write_all(line_of(text).as_bytes());
+}
+
+/// As [`message`], of somebody who has no time: is lost when its reader does not keep up.
+pub fn message_in_passing(text: &str) {
+    let stderr = std::io::stderr();
+    let mut ends = [PollFd::new(&stderr, PollFlags::OUT)];
+    let at_once = Timespec::default();
+    if poll(&mut ends, Some(&at_once)).is_ok_and(|ready| ready > 0) {
+        let line = line_of(text);
+        // So much fits a pipe that has room.
+        let start = line.as_bytes().get(..PIPE_BUF).unwrap_or(line.as_bytes());
+        let _ = rustix::io::write(&stderr, start);
+    }
+}
+
+fn line_of(text: &str) -> String {
     let mut line: String = text.split('\n').map(plain).collect::<Vec<_>>().join("\n");
     line.push('\n');
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    line
 }
 
 /// On one line, and without anything that a terminal would obey: control characters are escaped.

@@ -11,6 +11,7 @@ use super::text::Families;
 use crate::look::{
     Follower, Kind, Kinds, LookError, TableView, TagView, VerdictWord, kinds_in, path_text,
 };
+use crate::out::message_in_passing;
 
 /// What is exported.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ impl Exporter {
     fn tell(&mut self, failed: &[LookError]) {
         let failed: BTreeSet<String> = failed.iter().map(ToString::to_string).collect();
         for error in failed.difference(&self.told) {
-            tell!("bumpless export: {error}");
+            message_in_passing(&format!("bumpless export: {error}"));
         }
         self.told = failed;
     }

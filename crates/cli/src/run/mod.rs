@@ -32,6 +32,7 @@ mod ways;
 
 use std::process::ExitCode;
 
+use crate::out::message_in_passing;
 pub use args::{JobArguments, RunArguments};
 use error::RunError;
 pub use site::default_table;
@@ -56,7 +57,8 @@ fn told(ended: Result<u8, RunError>) -> ExitCode {
     }
 }
 
-/// A line for people. That nobody hears it is no reason to end.
+/// A line for people. That nobody hears it is no reason to end, or to keep a beat, a signal or the end of a
+/// command waiting.
 fn say(line: &str) {
-    tell!("bumpless run: {line}");
+    message_in_passing(&format!("bumpless run: {line}"));
 }

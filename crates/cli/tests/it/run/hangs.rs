@@ -5,8 +5,8 @@ use std::time::Duration;
 use bumpless_failover::Verdict;
 use rustix::process::Signal;
 
-use super::{A_SECOND, FAMILY, Scene, await_verdict};
-use crate::rig::{process, send};
+use super::{A_SECOND, FAMILY, Run, Scene, await_verdict};
+use crate::rig::{full_pipe, process, send};
 
 #[test]
 fn a_command_that_changes_its_file_no_more_is_fenced_and_ended() {
@@ -29,6 +29,25 @@ fn a_command_that_changes_its_file_no_more_is_fenced_and_ended() {
     assert!(matches!(slot.verdict, Verdict::Silent { .. }), "{slot}");
     assert_eq!((run.line(), run.code()), ("told".into(), Some(5)));
     scene.assert_given_back(&watchdog);
+}
+
+#[test]
+fn a_reader_of_messages_that_does_not_read_keeps_nothing_waiting() {
+    let scene = Scene::new();
+    let watchdog = scene.watchdog(A_SECOND);
+    let script = "[ -e again ] && echo again && exit 0; touch again
+        trap 'echo told; exit 5' TERM; echo ready; sleep 1000 & wait";
+    let rest = ["--restart", "on-failure", "--progress-within", "300ms"];
+    let mut command = scene.command(&[&["--beat-file", "alive"][..], &rest].concat(), script);
+    let (reader, writer) = full_pipe();
+    command.stderr(writer);
+    let mut run = Run::of(command);
+    assert_eq!(run.line(), "ready");
+    let slot = await_verdict(&watchdog);
+    assert!(matches!(slot.verdict, Verdict::Silent { .. }), "{slot}");
+    assert_eq!((run.line(), run.line()), ("told".into(), "again".into()));
+    assert_eq!(run.code(), Some(0));
+    drop(reader);
 }
 
 #[test]
