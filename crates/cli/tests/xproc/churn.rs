@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bumpless_failover::{FailoverWatchdog, ReclaimReport, Verdict};
+use bumpless_failover::{FailoverWatchdog, OnSilence, ReclaimReport, SlotRef, Verdict};
 use bumpless_heartbeat::{
     Handle, HeartbeatError, HeartbeatTable, Label, Observed, Profile, SlotRole, UnitSet,
 };
@@ -23,7 +23,9 @@ pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
     const CHURNERS: u32 = 2;
     const CYCLES: u32 = 1_000_000;
     let table = scene.table(64);
-    let watchdog = FailoverWatchdog::with_grace(&table, ENDLESS_GRACE_EPOCHS);
+    // A churner's own grace may be a few of these scans, for which the machine lets it wait.
+    let watchdog = FailoverWatchdog::with_grace(&table, ENDLESS_GRACE_EPOCHS)
+        .on_silence(OnSilence::ReportOnly);
     let mut report = ReclaimReport::default();
     watchdog.scan_into(&mut report);
     let arguments = [
@@ -40,7 +42,7 @@ pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
     while running > 0 {
         watchdog.scan_into(&mut report);
         assert!(
-            report.is_empty() && report.suspects.is_empty(),
+            report.is_empty() && report.suspects.iter().all(is_late_by_its_own_grace),
             "{report:?}"
         );
         for slot in 0..table.capacity() {
@@ -93,6 +95,19 @@ fn profile_of(pid: u32) -> Profile {
         grace_epochs: (mixed >> 16) as u16,
         label: Label::new(&format!("churner {pid}")).unwrap_or_default(),
     }
+}
+
+/// Nothing else is to be said of a churner.
+fn is_late_by_its_own_grace(suspect: &SlotRef) -> bool {
+    let Verdict::Silent {
+        lag_epochs,
+        grace_epochs,
+    } = suspect.verdict
+    else {
+        return false;
+    };
+    let own = u64::from(profile_of(suspect.pid).grace_epochs);
+    grace_epochs == own && lag_epochs > own
 }
 
 /// Registers and unregisters.

@@ -32,7 +32,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// A pair that stands for so long is not about to change by itself.
 const SETTLED_CYCLES: u64 = 20;
 
-const PERIOD_NS: u64 = 10_000_000;
+pub const PERIOD_NS: u64 = 10_000_000;
 const MISS: u32 = 3;
 
 /// One run.
