@@ -7,8 +7,10 @@ use std::time::Instant;
 use serde::Serialize;
 
 /// Things to know before a figure is believed.
-pub const CAVEATS: [&str; 6] = [
+pub const CAVEATS: [&str; 8] = [
     "a beat alone is an L1 hit, and its figure is throughput: how many overlap, not how long one takes",
+    "so are all figures of operations in a row: mark, complete, snapshot, push, drain, ticks; latency is what is done each after the last, and what is told across processes",
+    "a goal is missed only by more than the spread: a large one hides a miss",
     "nanoseconds are of this run; between runs and machines only the ratios compare",
     "the mutexes are in one process, uncontended: no price for a process that dies holding one",
     "a scan's lines were just written by the same core, except where another core writes them",

@@ -28,19 +28,35 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
     let mut command = Command::new(program(workspace));
     command.current_dir(&workspace.root).args(words);
     let finished = Child::new(command, RUN_LIMIT).echo_errors().run()?;
-    let Some((closing, told)) = finished.stdout.split_last() else {
-        bail!(
-            "{}",
-            finished.stderr.last().context("nothing was measured")?
-        );
-    };
+    let succeeded = finished.require("bench").is_ok();
+    let (told, closing) = parts(succeeded, &finished.stdout, &finished.stderr)?;
     for line in told {
         println!("{line}");
     }
-    if finished.require("bench").is_err() {
-        bail!("{closing}");
+    if succeeded {
+        Ok(closing)
+    } else {
+        bail!("{closing}")
     }
-    Ok(closing.clone())
+}
+
+/// What to print before the closing line, and that. Of a failure, the closing line is what the program said
+/// last, of an error; all that was measured stands before it, as it is.
+fn parts<'o>(
+    succeeded: bool,
+    stdout: &'o [String],
+    stderr: &[String],
+) -> anyhow::Result<(impl Iterator<Item = &'o String> + use<'o>, String)> {
+    let closing = if succeeded {
+        stdout.last().cloned()
+    } else {
+        let said = stderr.last();
+        said.map(|line| line.trim_start_matches("bench: ").to_owned())
+    };
+    let closing = closing.context("nothing was measured")?;
+    let told_again = stdout.last() == Some(&closing);
+    let told = stdout.len() - usize::from(told_again);
+    Ok((stdout.iter().take(told), closing))
 }
 
 /// Builds a package as it is shipped.
@@ -59,4 +75,37 @@ fn program(workspace: &Workspace) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| workspace.root.join("target"));
     target.join("release").join(PACKAGES[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn told(succeeded: bool, stdout: &str, stderr: &str) -> (Vec<String>, String) {
+        let (stdout, stderr) = (lines(stdout), lines(stderr));
+        let (told, closing) = parts(succeeded, &stdout, &stderr).unwrap();
+        (told.cloned().collect(), closing)
+    }
+
+    #[test]
+    fn the_report_for_machines_stays_a_line_of_its_own_when_a_goal_is_missed() {
+        let (json, error) = (r#"{"missed":1}"#, "beat\nbench: ratios: 1, missed: 1");
+        let wanted = (lines(json), "ratios: 1, missed: 1".to_owned());
+        assert_eq!(told(false, json, error), wanted);
+        assert_eq!(told(true, json, "beat"), (vec![], json.to_owned()));
+    }
+
+    #[test]
+    fn the_closing_line_is_told_once_and_an_error_without_a_report_is_told() {
+        let wanted = (lines("| beat |"), "ratios: 1, missed: 1".to_owned());
+        let table = "| beat |\nratios: 1, missed: 1";
+        assert_eq!(told(true, table, "beat"), wanted);
+        assert_eq!(told(false, table, "bench: ratios: 1, missed: 1"), wanted);
+        let nothing = (vec![], "nothing has `x`".to_owned());
+        assert_eq!(told(false, "", "bench: nothing has `x`"), nothing);
+    }
 }

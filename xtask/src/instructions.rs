@@ -2,8 +2,9 @@
 //!
 //! Contract: counted is the measuring program, as it is shipped: once with 1,000 and once with 3,000
 //! repetitions, so that a 2,000th of the difference is one operation. Fails when one has grown by more than
-//! 2 %. Raw beats are counted in a program without the sidecar and in one with it,
-//! and told side by side: the compiler makes less of a beat a part of its caller where it has others. Needs `valgrind`, from the system's packages; not part of `ci`.
+//! 2 %. Raw beats are counted in a program without the sidecar and in one with it, and told side by side: the
+//! compiler makes less of a beat a part of its caller where it has others. Needs `valgrind`, from the system's
+//! packages; not part of `ci`. Why not gungraun: `docs/performance.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +26,8 @@ const TARGET: &str = "target/instructions";
 const RAW: [&str; 2] = ["raw_beats", "raw_beats_beside_sidecar"];
 /// What the names of everything in the sidecar have in them.
 const SIDECAR: &[u8] = b"bumpless_sidecar";
+const VALGRIND: &str = "valgrind";
+const INSTALL: &str = "install it from the system's packages: apt-get install valgrind";
 const FEW: u64 = 1_000;
 const MANY: u64 = 3_000;
 const GROWTH_LIMIT: f64 = 1.02;
@@ -35,6 +38,7 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
     let path = workspace.root.join(RECORD);
     let text = fs::read_to_string(&path).context(RECORD)?;
     let recorded: BTreeMap<String, f64> = toml::from_str(&text).context(RECORD)?;
+    require_valgrind()?;
     build(workspace)?;
     let mut lines = String::new();
     let mut grown = Vec::new();
@@ -66,6 +70,15 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Outcome {
         "instructions: {} operations; a raw beat {raw:.1}, beside the sidecar {beside:.1}",
         recorded.len()
     ))
+}
+
+/// Before a build of minutes.
+fn require_valgrind() -> anyhow::Result<()> {
+    let mut command = Command::new(VALGRIND);
+    command.arg("--version");
+    let found = Child::new(command, LIMIT).run();
+    let found = found.with_context(|| format!("cannot run `{VALGRIND}`: {INSTALL}"))?;
+    found.require(VALGRIND).context(INSTALL)
 }
 
 /// Instructions of a raw beat, in a program without the sidecar and in one with it.
@@ -123,7 +136,7 @@ fn count(
     words: &[&str],
     which: &[&str],
 ) -> anyhow::Result<u64> {
-    let mut command = Command::new("valgrind");
+    let mut command = Command::new(VALGRIND);
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args(which)
@@ -131,7 +144,7 @@ fn count(
         .args(words);
     let finished = Child::new(command, LIMIT).run()?;
     finished
-        .require("valgrind")
+        .require(VALGRIND)
         .with_context(|| finished.text())?;
     collected(&finished.stderr).with_context(|| finished.text())
 }

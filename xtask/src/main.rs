@@ -52,9 +52,11 @@ cargo xtask <check>
 
   bench [--json] [--check] [--ms N] [FILTER]
                    what things cost beside their floors and baselines: docs/performance.md
-  bench --plot     how they grow with the table: docs/figures
+  bench --plot [FILTER]
+                   how they grow with the table: docs/figures
   instructions [--record]
-                   the hot operations' instructions have not grown; needs valgrind
+                   the hot operations' instructions have not grown; needs valgrind, from
+                   the system's packages (apt-get install valgrind)
 ";
 
 fn main() -> ExitCode {
