@@ -31,7 +31,9 @@ pub enum StandbyError {
     #[error(transparent)]
     Tag(#[from] TagError),
     /// A tag without a cycle.
-    #[error("{path}: no cycle of a node in it yet")]
+    #[error(
+        "{path}: no cycle of a node in it that can be read: it has not begun, or its tag is damaged"
+    )]
     NoTag {
         /// The tag.
         path: PathBuf,

@@ -36,9 +36,9 @@ Examples:
   bumpless top --interval 100ms /dev/shm/bumpless-1000/pool-4711.table
 
 Keys: q ends; s sorts by the next column, r the other way round; j, k and the arrows scroll; Tab shows the
-next table or tag; a also shows slots of dead owners for which all is done; ctrl-Z stops it. Each verdict is a word and a sign, so
-colours are not needed; NO_COLOR switches them off. If a black box lies beside the table, its last events
-are shown. Exit status: 0; 1 when this is no terminal that can be drawn on; 130 ended by a signal.")]
+next table or tag; a also shows slots of dead owners for which all is done; ctrl-Z stops it. Each verdict
+is a word and a sign, so colours are not needed; NO_COLOR switches them off. If a black box lies beside the
+table, its last events are shown. Exit status: 0; 1 when this is no terminal that can be drawn on; 130 ended by a signal.")]
 pub struct TopArguments {
     /// Tables and tags [default: those in the folder of this user]
     #[arg(value_name = "PATH")]

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph};
+use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
 use super::model::{Model, View};
 use super::rows;
@@ -35,8 +35,15 @@ fn draw_with(frame: &mut Frame<'_>, model: &mut Model, uses_colour: bool) {
         Constraint::Length(1),
     ]);
     let [head, slots, events, foot] = parts.areas(frame.area());
-    frame.render_widget(Paragraph::new(header(model)), head);
-    rows::draw(frame, slots, model, uses_colour);
+    let header = Paragraph::new(header(model));
+    if model.view.is_err() {
+        // Why there is nothing to see has all the room.
+        let all = head.union(slots);
+        frame.render_widget(header.wrap(Wrap { trim: false }), all);
+    } else {
+        frame.render_widget(header, head);
+        rows::draw(frame, slots, model, uses_colour);
+    }
     if let Some(lines) = &model.events {
         draw_events(frame, events, lines);
     }
@@ -280,13 +287,18 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_not_there_is_told_and_no_end() {
-        let mut model = Model::new(vec!["/nonexistent/table".into()]);
+    fn why_a_table_is_not_shown_is_told_to_its_end_and_is_no_end() {
+        let path = format!("/nonexistent/{}/table", "x".repeat(90));
+        let mut model = Model::new(vec![path.into()]);
         model.look();
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         let drawn = terminal.draw(|frame| draw_with(frame, &mut model, false));
         let buffer = drawn.unwrap().buffer.clone();
-        let second: String = (0..80).map(|x| buffer[(x, 1)].symbol()).collect();
-        assert!(second.contains("/nonexistent"), "{second}");
+        let shown: String = (1..24)
+            .flat_map(|y| (0..80).map(move |x| (x, y)))
+            .map(|at| buffer[at].symbol())
+            .collect();
+        assert!(shown.contains("/nonexistent"), "{shown}");
+        assert!(shown.contains("No such file"), "{shown}");
     }
 }
