@@ -23,6 +23,7 @@ mod look;
 mod own_table;
 mod patient;
 mod pool;
+mod private_folder;
 mod run;
 mod shell;
 mod signals;

@@ -20,13 +20,13 @@ use bumpless_heartbeat::{HeartbeatTable, Profile, Worker};
 use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::futex::{Woken, wait, wake};
 use bumpless_substrate::guard::spawn_guarded;
-use bumpless_substrate::region::{Access, Format, PREAMBLE_LEN, Region, default_folder};
+use bumpless_substrate::region::{Access, Format, PREAMBLE_LEN, Region};
 use bumpless_substrate::sync::{AtomicU32, Ordering};
 
 use super::args::{BarrierArguments, PeerArguments};
 use super::error::BenchError;
 use super::figures::{BarrierFigures, load};
-use super::show;
+use super::{private_folder, show};
 use crate::signals::Signals;
 
 /// The file of the bare word.
@@ -51,11 +51,7 @@ pub fn run(arguments: &BarrierArguments) -> Result<(), BenchError> {
         "install handlers for",
         "SIGINT and SIGTERM",
     ))?;
-    let folder = default_folder()?;
-    let folder = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&folder)
-        .map_err(BenchError::file("make a folder in", folder))?;
+    let folder = private_folder()?;
     let path = folder.path().join("barrier.tbl");
     let table = HeartbeatTable::create(&path, 2)?;
     let (word, _) = Region::create(&word_of(&path), &WORD, 1, Access::Private, |_| ())?;

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use bumpless_failover::{FailoverWatchdog, SlotRef, Stop, Verdict};
 use bumpless_heartbeat::{HeartbeatError, HeartbeatTable, Unit, UnitSet};
-use bumpless_substrate::region::default_folder;
 use rustix::io::Errno;
 
 use super::args::{DeathArguments, RoleArguments};
@@ -29,7 +28,7 @@ use super::detector::{
 };
 use super::error::BenchError;
 use super::figures::{DeathFigures, DetectorFigures, Spread, load};
-use super::show;
+use super::{private_folder, show};
 use crate::signals::Signals;
 
 /// How long a hand-back is awaited.
@@ -61,11 +60,7 @@ pub fn run(arguments: &DeathArguments) -> Result<(), BenchError> {
         true => Err(BenchError::Interrupted),
         false => Ok(()),
     };
-    let folder = default_folder()?;
-    let folder = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&folder)
-        .map_err(BenchError::file("make a folder in", folder))?;
+    let folder = private_folder()?;
     let path = folder.path().join("death.tbl");
     let capacity = arguments.others as usize + SLOTS_BESIDE_OTHERS;
     let bench = Bench {

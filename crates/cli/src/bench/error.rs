@@ -59,6 +59,9 @@ pub enum BenchError {
     /// The folder for the table.
     #[error(transparent)]
     Folder(#[from] RegionError),
+    /// The folder of this measurement.
+    #[error(transparent)]
+    PrivateFolder(#[from] crate::private_folder::FolderError),
     /// A child could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),

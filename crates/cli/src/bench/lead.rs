@@ -22,7 +22,6 @@ use std::time::Duration;
 use bumpless_election::{Leadership, SharedLeaderElection};
 use bumpless_heartbeat::{Handle, HeartbeatTable};
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::region::default_folder;
 use bumpless_substrate::sync::{AtomicU64, Ordering};
 use clap::Args;
 use serde::Serialize;
@@ -30,7 +29,7 @@ use serde::Serialize;
 use super::children::BenchWorker;
 use super::error::BenchError;
 use super::figures::{Spread, load};
-use super::show;
+use super::{private_folder, show};
 use crate::signals::Signals;
 
 /// Claims, and bare operations, in a block.
@@ -95,11 +94,7 @@ pub fn run(arguments: &LeadArguments) -> Result<(), BenchError> {
         "install handlers for",
         "SIGINT and SIGTERM",
     ))?;
-    let folder = default_folder()?;
-    let folder = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&folder)
-        .map_err(BenchError::file("make a folder in", folder))?;
+    let folder = private_folder()?;
     let path = folder.path().join("lead.tbl");
     let table = HeartbeatTable::create(&path, 4)?;
     let me = table.register(std::process::id())?;

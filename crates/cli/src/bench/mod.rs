@@ -17,12 +17,14 @@ mod tick;
 
 use std::process::ExitCode;
 
+use bumpless_substrate::region::default_folder;
 use clap::{Args, Subcommand};
 
 use args::{BarrierArguments, DeathArguments, PeerArguments, RoleArguments};
 use error::BenchError;
 
 use crate::out::print;
+use crate::private_folder::PrivateFolder;
 use crate::signals::INTERRUPTED;
 
 /// Measures this machine with real processes.
@@ -67,6 +69,11 @@ pub fn run(arguments: &BenchArguments) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A folder of this measurement's own, beside the tables of this user.
+fn private_folder() -> Result<PrivateFolder, BenchError> {
+    Ok(PrivateFolder::make_in(&default_folder()?, "bench-")?)
 }
 
 /// Figures, or a word for who started this process.

@@ -15,14 +15,14 @@ use bumpless_heartbeat::{Handle, HeartbeatTable};
 use bumpless_sidecar::{AdaptiveInstance, Instruments, ObservationRing, Sidecar, SidecarBox};
 use bumpless_standby::rehearsal::{INPUT, Side};
 use bumpless_substrate::clock::monotonic_ns;
-use bumpless_substrate::region::{Access, default_folder};
+use bumpless_substrate::region::Access;
 use bumpless_substrate::sync::{AtomicU64, Ordering};
 use clap::Args;
 use serde::Serialize;
 
 use super::error::BenchError;
-use super::show;
 use super::tick;
+use super::{private_folder, show};
 
 /// Beats in one block: less than a ring holds.
 const BEATS: u32 = 4_096;
@@ -96,11 +96,7 @@ struct ObserveFigures {
 /// # Errors
 /// [`BenchError`].
 pub fn run(arguments: &ObserveArguments) -> Result<(), BenchError> {
-    let folder = default_folder()?;
-    let folder = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&folder)
-        .map_err(BenchError::file("make a folder in", folder))?;
+    let folder = private_folder()?;
     let path = |name: &str| folder.path().join(name);
     let table = HeartbeatTable::create(path("observe.tbl"), 2 * SLOTS)?;
     let boxes = |name: &str| kinds(&path(name));

@@ -108,6 +108,9 @@ pub enum StandbyError {
         /// What it said, or the begin of it.
         found: String,
     },
+    /// The demo's folder.
+    #[error(transparent)]
+    PrivateFolder(#[from] crate::private_folder::FolderError),
     /// A process of the demo could not be started.
     #[error(transparent)]
     Guard(#[from] GuardError),

@@ -1,6 +1,8 @@
 //! `bumpless bench death`, run as a user runs it.
 
-use std::process::{Command, Output};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -63,4 +65,35 @@ fn memory_that_the_machine_does_not_have_is_an_error_that_names_it() {
         "{said}"
     );
     assert!(said.contains("ended before it was ready"), "{said}");
+}
+
+/// The folder of a measurement that has its table mapped.
+fn folder_of(process: u32) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).expect("a process");
+    let tables = maps.lines().filter_map(|line| line.split_once('/'));
+    let table = tables.map(|(_, path)| format!("/{path}"));
+    let table = table.into_iter().find(|path| path.contains("/bench-"))?;
+    Path::new(&table).parent().map(Path::to_owned)
+}
+
+#[test]
+fn what_a_killed_measurement_left_is_taken_away_by_the_next_one() {
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["bench", "death", "--runs", "10000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let started = Instant::now();
+    let folder = loop {
+        if let Some(folder) = folder_of(killed.id()) {
+            break folder;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "no table");
+        std::thread::yield_now();
+    };
+    killed.kill().expect("killed");
+    killed.wait().expect("reaped");
+    let output = bench_death(&["--runs", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(!folder.exists(), "{}", folder.display());
 }

@@ -11,7 +11,6 @@
 //! The nodes know nothing of the demo: what it reports comes from their logs and the plant's alone.
 
 mod figures;
-mod folder;
 mod judgement;
 mod plan;
 mod plot;

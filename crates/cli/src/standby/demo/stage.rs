@@ -15,9 +15,9 @@ use bumpless_substrate::clock::monotonic_ns;
 use bumpless_substrate::guard::spawn_guarded;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::folder::PrivateFolder;
 use super::plan::{LinkKind, Plan};
 use super::record::{Settings, last_cycle, node_file};
+use crate::private_folder::PrivateFolder;
 use crate::signals::Signals;
 use crate::standby::error::StandbyError;
 
@@ -50,7 +50,7 @@ impl Stage {
         has_proxy: bool,
         signals: Signals,
     ) -> Result<Self, StandbyError> {
-        let folder = PrivateFolder::make()?;
+        let folder = PrivateFolder::in_memory("bumpless-demo-")?;
         let path = |name: &str| folder.path().join(name);
         let text = serde_json::to_string(&settings).unwrap_or_default();
         let written = std::fs::write(path("run.json"), text);
