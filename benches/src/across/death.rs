@@ -3,7 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use bumpless_substrate::guard::spawn_guarded;
 use serde::Deserialize;
 
 use super::Durations;
@@ -37,12 +38,12 @@ struct Spread {
 pub fn measure(time: Duration) -> Result<[Durations; 3]> {
     let runs = (time.as_millis() / KILL_MS).max(10).to_string();
     let tool = tool()?;
-    let output = Command::new(&tool)
+    let mut command = Command::new(&tool);
+    command
         .args(["bench", "death", "--json", "--runs", &runs])
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("{}: cannot start it", tool.display()))?;
+        .stdout(Stdio::piped());
+    let output = spawn_guarded(&mut command, None)?.wait_with_output()?;
     ensure!(output.status.success(), "bench death: {}", output.status);
     let Figures {
         runs,
