@@ -5,6 +5,7 @@
 //! leaves behind in [`Seen`] what it would. Everybody else is judged. Three loads from each line, and code
 //! small enough to stay in registers: it is what a scan of many living owners costs.
 
+use bumpless_heartbeat::epoch::ONE_EPOCH;
 use bumpless_heartbeat::occupancy::Occupancy;
 use bumpless_heartbeat::slot::Slot;
 
@@ -24,53 +25,87 @@ pub fn pass_over(
     let (words, rest) = slots.as_chunks::<WORD>();
     let mut largest_lag = 0;
     let any = roster.look_at_each_word(occupancy, |word, bits, owners| {
-        let slots = words.get(word as usize).map_or(rest, |slots| slots);
-        let (others, lag) = pass_over_word(slots, owners, bits, now);
+        let (others, lag) = match words.get(word as usize) {
+            Some(slots) if bits == u64::MAX => pass_over_all(slots, owners, now),
+            Some(slots) => pass_over_word(slots, owners, bits, now),
+            None => pass_over_rest(rest, owners, bits, now),
+        };
         largest_lag |= lag;
         others
     });
-    (any, largest_lag)
+    (any, largest_lag / ONE_EPOCH)
 }
 
-/// The same for those of `bits`, all in this word's `slots`; the bits of the others, and the lag.
+/// The same for all owners of one word; the bits of the others, and how far the former are behind.
+#[inline(always)]
+fn pass_over_all(slots: &[Slot; WORD], owners: &mut Owners, now: u64) -> (u64, u64) {
+    let mut look = Look::default();
+    for (index, (slot, seen)) in slots.iter().zip(owners).enumerate() {
+        look.at(slot, seen, index, now);
+    }
+    (look.others, look.largest_lag)
+}
+
+/// The same for those of `bits`, all in this word's `slots`.
 #[inline(always)]
 fn pass_over_word(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (u64, u64) {
-    let (mut others, mut largest_lag) = (0, 0);
-    let mut look = |slot: &Slot, seen: &mut Seen, index: usize| match lag_in_time(slot, seen, now) {
-        // Zero or one, so "or" is the larger one.
-        Some(lag) => largest_lag |= lag,
-        None => others |= 1 << index,
-    };
-    if bits == u64::MAX {
-        for (index, (slot, seen)) in slots.iter().zip(owners).enumerate() {
-            look(slot, seen, index);
+    let mut look = Look::default();
+    let mut rest = bits;
+    while rest != 0 {
+        let index = rest.trailing_zeros() as usize;
+        if let (Some(slot), Some(seen)) = (slots.get(index), owners.get_mut(index)) {
+            look.at(slot, seen, index, now);
         }
-    } else {
-        let mut rest = bits;
-        while rest != 0 {
-            let index = rest.trailing_zeros() as usize;
-            if let (Some(slot), Some(seen)) = (slots.get(index), owners.get_mut(index)) {
-                look(slot, seen, index);
-            }
-            rest &= rest - 1;
-        }
+        rest &= rest - 1;
     }
-    (others, largest_lag)
+    (look.others, look.largest_lag)
 }
 
-/// How many epochs the owner is behind, if it is passed over.
+/// The same for the last word of a table whose slots do not fill it.
+#[inline(never)]
+fn pass_over_rest(slots: &[Slot], owners: &mut Owners, bits: u64, now: u64) -> (u64, u64) {
+    pass_over_word(slots, owners, bits, now)
+}
+
+/// What was found in a word.
+#[derive(Default)]
+struct Look {
+    others: u64,
+    largest_lag: u64,
+}
+
+impl Look {
+    #[inline(always)]
+    fn at(&mut self, slot: &Slot, seen: &mut Seen, index: usize, now: u64) {
+        match lag_in_time(slot, seen, now) {
+            // Nothing or one epoch, so "or" is the larger one.
+            Some(lag) => self.largest_lag |= lag,
+            None => {
+                is_rare();
+                self.others |= 1 << index;
+            }
+        }
+    }
+}
+
+/// How far the owner is behind, if it is passed over.
 #[inline(always)]
 fn lag_in_time(slot: &Slot, seen: &mut Seen, now: u64) -> Option<u64> {
     let (claim, beat) = (slot.peek_claim(), slot.peek_beat());
-    // As the claim is the one seen, so is the generation. Of another one, or ahead of the scan: more than one.
+    // As the claim is the one seen, so is the generation.
     let behind = beat.behind(seen.beat.at(now));
-    if claim != seen.claim || behind > 1 || !slot.is_certified() {
+    // Of another generation, ahead of the scan, or more than one epoch behind: another bit is set.
+    if claim != seen.claim || behind & !ONE_EPOCH != 0 || !slot.is_certified() {
         return None;
     }
     // Not below what was seen before: the scan has ticked since.
     seen.beat = beat;
     Some(behind)
 }
+
+/// Tells the compiler which way is the straight one.
+#[cold]
+fn is_rare() {}
 
 #[cfg(test)]
 mod tests {
@@ -103,7 +138,7 @@ mod tests {
         owners[0] = *seen;
         let (others, lag) = pass_over_word(core::slice::from_ref(slot), &mut owners, 1, NOW);
         *seen = owners[0];
-        (others == 0, lag, seen.beat.epoch())
+        (others == 0, lag / ONE_EPOCH, seen.beat.epoch())
     }
 
     #[test]
@@ -147,13 +182,11 @@ mod tests {
     #[test]
     fn slots_beyond_the_table_are_nobodys_and_a_full_word_is_gone_through() {
         let (slots, seen): (Vec<Slot>, Vec<Seen>) = (0..WORD).map(|_| owner(ARMED, NOW)).unzip();
+        let slots: [Slot; WORD] = slots.try_into().expect("a word of them");
         let mut seen: Owners = seen.try_into().expect("a word of them");
-        assert_eq!(pass_over_word(&slots, &mut seen, u64::MAX, NOW), (0, 0));
+        assert_eq!(pass_over_all(&slots, &mut seen, NOW), (0, 0));
         slots[63].keeper_word().store(DIED, Ordering::Relaxed);
-        assert_eq!(
-            pass_over_word(&slots, &mut seen, u64::MAX, NOW),
-            (1 << 63, 0)
-        );
+        assert_eq!(pass_over_all(&slots, &mut seen, NOW), (1 << 63, 0));
         assert_eq!(pass_over_word(&slots[..5], &mut seen, 1 << 5, NOW), (0, 0));
     }
 }
