@@ -33,8 +33,9 @@ use rustix::process::Signal;
 use super::args::JobArguments;
 use super::error::RunError;
 use super::progress::Progress;
-use super::runner::{Told, passed_on};
+use super::runner::Told;
 use super::say;
+use super::signals::passed_on;
 use super::ways::{Times, Way};
 use crate::kept::{Group, code_of, code_of_signal, listen_to_the_parent, orphans};
 

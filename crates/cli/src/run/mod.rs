@@ -27,6 +27,7 @@ mod job;
 mod notify;
 mod progress;
 mod runner;
+mod signals;
 mod site;
 mod ways;
 

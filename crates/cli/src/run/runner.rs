@@ -7,6 +7,7 @@
 //! Contract: at most one job at a time, and the next one only when nobody is left of the last one.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::io::{IoSlice, IsTerminal, Read, Write};
 use std::mem::MaybeUninit;
@@ -24,13 +25,11 @@ use bumpless_heartbeat::Label;
 use bumpless_substrate::guard::become_subreaper;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{
-    SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
-};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use super::args::{Restart, RunArguments};
 use super::error::RunError;
+use super::signals::pass_signals_on;
 use super::{say, site};
 use crate::backoff::Backoff;
 use crate::kept::{code_of, code_of_signal, orphans};
@@ -55,8 +54,12 @@ pub enum Told {
 
 /// What the waiting threads tell.
 #[derive(Debug)]
-enum News {
+pub enum News {
+    /// A signal to pass on.
     Signal(i32),
+    /// SIGTSTP; this process stops when that is dropped.
+    Stop(Sender<Infallible>),
+    /// The job has ended.
     Ended(std::io::Result<ExitStatus>),
 }
 
@@ -125,38 +128,6 @@ fn label_of(arguments: &RunArguments) -> Result<String, RunError> {
         label.pop();
     }
     Ok(label)
-}
-
-/// The signals that are passed on.
-pub fn passed_on() -> Vec<i32> {
-    let mut signals = vec![
-        SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP,
-    ];
-    // Under nohup the command is to go on when the terminal is gone.
-    if !is_ignored(SIGHUP) {
-        signals.push(SIGHUP);
-    }
-    signals
-}
-
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
-}
-
-fn pass_signals_on(sender: &Sender<News>) -> Result<(), RunError> {
-    let handlers = Signals::new(passed_on());
-    let mut signals = handlers.map_err(RunError::file("handle", "signals"))?;
-    let sender = sender.clone();
-    thread::spawn(move || {
-        for signal in signals.forever() {
-            // Nobody listens when the process is about to end.
-            let _ = sender.send(News::Signal(signal));
-        }
-    });
-    Ok(())
 }
 
 struct Runner<'a> {
@@ -256,10 +227,10 @@ impl Runner<'_> {
                     asked.insert(signal);
                     // A job that has ended has told so, or is about to.
                     let _ = socket.write_all(&[signal as u8]);
-                    if signal == SIGTSTP {
-                        // Stopped like its command, as a shell expects; goes on at SIGCONT.
-                        let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-                    }
+                }
+                Ok(News::Stop(_done)) => {
+                    asked.insert(SIGTSTP);
+                    let _ = socket.write_all(&[SIGTSTP as u8]);
                 }
                 Ok(News::Ended(status)) => {
                     let status = status.map_err(RunError::file("wait for", "the job"))?;
