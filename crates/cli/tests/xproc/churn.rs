@@ -97,17 +97,19 @@ fn profile_of(pid: u32) -> Profile {
     }
 }
 
-/// Nothing else is to be said of a churner.
+/// Nothing else is to be said of a churner that the machine lets wait, but that it waits half way in or out.
 fn is_late_by_its_own_grace(suspect: &SlotRef) -> bool {
-    let Verdict::Silent {
-        lag_epochs,
-        grace_epochs,
-    } = suspect.verdict
-    else {
-        return false;
-    };
-    let own = u64::from(profile_of(suspect.pid).grace_epochs);
-    grace_epochs == own && lag_epochs > own
+    match suspect.verdict {
+        Verdict::Silent {
+            lag_epochs,
+            grace_epochs,
+        } => {
+            let own = u64::from(profile_of(suspect.pid).grace_epochs);
+            grace_epochs == own && lag_epochs > own
+        }
+        Verdict::InTransition { pid } => pid == suspect.pid,
+        _ => false,
+    }
 }
 
 /// Registers and unregisters.

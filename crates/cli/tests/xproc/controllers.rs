@@ -37,7 +37,7 @@ pub fn primary_whose_controller_hangs_is_replaced(scene: &Scene) {
     let standby = 1 - primary;
     pair.note("hang", primary);
     std::fs::write(&hang[usize::from(primary)], "").expect("written");
-    pair.await_event(standby, "cause: Takeover");
+    pair.await_takeover(standby);
     pair.await_cycles(standby, LASTS);
     assert!(pair.is_running(primary), "it waits for its controller");
     // One request is enough, also for a node that waits for its controller.
@@ -59,7 +59,7 @@ pub fn node_ends_with_its_controller_and_the_output_goes_on(scene: &Scene) {
         let killed_ns = pair.note("kill", primary);
         kill_child_of(pair.pid(primary));
         pair.await_ended(primary);
-        pair.await_event(standby, "cause: Takeover");
+        pair.await_takeover(standby);
         pair.await_cycles(standby, LASTS);
         let (figures, pair) = pair.report();
         let mut offers = pair.offers().into_iter();
@@ -80,7 +80,7 @@ pub fn loop_around_the_plant_is_continued_without_a_jump(scene: &Scene) {
     let standby = 1 - primary;
     pair.await_cycles(primary, 3 * LASTS);
     pair.kill(primary);
-    pair.await_event(standby, "cause: Takeover");
+    pair.await_takeover(standby);
     pair.await_cycles(standby, LASTS);
     let offers = pair.offers().into_iter();
     // The first ones bring a plant at rest to its setpoint.

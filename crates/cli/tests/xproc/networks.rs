@@ -66,7 +66,7 @@ pub fn primary_whose_frames_reach_only_the_plant_is_replaced_once(scene: &Scene)
         // To its partner's address belongs a card that nobody has: what it sends gets lost, what it
         // hears does not.
         let standby = 1 - primary;
-        pair.note_begun("cut", primary);
+        pair.note("cut", primary);
         network.ip_in(usize::from(primary), &neighbour(standby));
         pair.await_event(primary, "Demoted");
     });
@@ -83,7 +83,7 @@ fn series(scene: &Scene, name: &str, network: &Network, fault: impl Fn(&mut Pair
     for run in 0..runs(2) {
         let (mut pair, primary) = Pair::start(scene, &format!("{name}{run}"), network.setup());
         fault(&mut pair, network, primary);
-        pair.await_event(1 - primary, "cause: Takeover");
+        pair.await_takeover(1 - primary);
         pair.await_cycles(1 - primary, LASTS);
         all.push(pair.report().0);
         for node in 0..2 {
@@ -97,9 +97,9 @@ fn cut_and_heal(scene: &Scene, name: &str, network: &mut Network, cut: &str, hea
     let mut all = Vec::new();
     for run in 0..runs(2) {
         let (mut pair, primary) = Pair::start(scene, &format!("{name}{run}"), network.setup());
-        pair.note_begun("cut", primary);
+        pair.note("cut", primary);
         network.port(primary, cut);
-        pair.await_event(1 - primary, "cause: Takeover");
+        pair.await_takeover(1 - primary);
         pair.await_event(primary, "Suspended");
         pair.await_cycles(1 - primary, LASTS);
         pair.note("heal", primary);

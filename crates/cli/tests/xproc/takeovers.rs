@@ -1,5 +1,6 @@
 //! Takeovers of a standby pair whose processes are killed, stopped and kept apart for real.
 
+use std::ops::Range;
 use std::process::Command;
 
 use bumpless_substrate::clock::monotonic_ns;
@@ -25,6 +26,7 @@ pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "kill", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
     pair.kill(primary);
+    pair.await_takeover(standby);
     let promoted = pair.await_event(standby, "cause: Takeover");
     let alarmed = pair.await_event(standby, "alarm: RedundancyLost");
     assert_eq!(alarmed, promoted, "the alarm comes with the takeover");
@@ -61,7 +63,7 @@ pub fn stopped_primary_that_goes_on_drives_nothing(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "stop", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
     pair.signal(primary, "stop", Signal::STOP);
-    pair.await_event(standby, "cause: Takeover");
+    pair.await_takeover(standby);
     pair.await_cycles(standby, 5 * LASTS);
     pair.signal(primary, "continue", Signal::CONT);
     pair.await_event(primary, "Demoted");
@@ -80,7 +82,7 @@ pub fn zombie_that_hears_no_partner_is_demoted_by_the_plant(scene: &Scene) {
     pair.proxy("deaf", primary, &format!("cut {standby}>{primary}/0"));
     pair.await_event(primary, "PartnerLost");
     pair.signal(primary, "stop", Signal::STOP);
-    pair.await_event(standby, "cause: Takeover");
+    pair.await_takeover(standby);
     pair.await_cycles(standby, LASTS);
     pair.signal(primary, "continue", Signal::CONT);
     pair.await_event(primary, "cause: Refused");
@@ -97,8 +99,8 @@ pub fn cut_pair_has_one_writer_and_is_one_again_when_healed(scene: &Scene) {
     let standby = 1 - primary;
     let ways = "0>1/0 1>0/0 0>1/1 1>0/1";
     pair.await_cycles(primary, LASTS);
-    pair.proxy("cut", primary, &format!("cut {ways}"));
-    pair.await_event(standby, "cause: Takeover");
+    let cut_ns = pair.proxy("cut", primary, &format!("cut {ways}"));
+    pair.await_takeover(standby);
     pair.await_event(primary, "Demoted");
     pair.await_cycles(standby, LASTS);
     pair.proxy("heal", primary, &format!("heal {ways}"));
@@ -107,9 +109,14 @@ pub fn cut_pair_has_one_writer_and_is_one_again_when_healed(scene: &Scene) {
     let (figures, pair) = pair.report();
     assert_stayed(stays, &figures);
     let shared = figures["shared_cycles"].as_u64().expect("a count");
+    // A late node, or a late output of the new primary, lets the old one drive for as much longer.
+    let until_ns = cut_ns + 2 * LASTS * PERIOD_NS;
+    let late = [0, 1].map(|node| late_cycles(&pair, node, cut_ns..until_ns));
+    let on_their_way = cycles_on_the_way(&pair, standby, cut_ns..until_ns);
+    let excused = late_takeovers(&figures) + late[0] + late[1] + on_their_way;
     assert!(
-        shared <= 1 + late_takeovers(&figures),
-        "{shared} cycles with outputs of both\n{figures}"
+        shared <= 1 + excused,
+        "{shared} cycles with outputs of both, {excused} late\n{figures}"
     );
     let demoted = ticks_after_refusal(&pair, primary);
     assert!(demoted <= 1, "{demoted} ticks after the refusal");
@@ -126,7 +133,7 @@ pub fn primary_that_is_not_heard_is_replaced_once(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "mute", Setup::loopback(0, 1, true));
     let standby = 1 - primary;
     pair.proxy("cut", primary, &format!("cut {primary}>{standby}/0"));
-    pair.await_event(standby, "cause: Takeover");
+    pair.await_takeover(standby);
     pair.await_event(primary, "Demoted");
     pair.await_cycles(standby, 5 * LASTS);
     let (figures, pair) = pair.report();
@@ -301,7 +308,8 @@ fn promotions(pair: &Pair, node: u8) -> Vec<Value> {
     told.filter(|event| event["event"] == "Promoted").collect()
 }
 
-/// Ticks of a stopped node from its going on until it said so, the first one counted as 1.
+/// Ticks of a stopped node from its going on until it said so, the first one counted as 1, but for those in
+/// which the machine was late.
 fn ticks_to_demotion(pair: &Pair, node: u8, event: &str) -> usize {
     let told = pair.events(node);
     let demoted = told.iter().rfind(|told| told["event"] == event);
@@ -314,12 +322,40 @@ fn ticks_to_demotion(pair: &Pair, node: u8, event: &str) -> usize {
         .rfind(|pair| pair[1].begin_ns <= at_ns && pair[1].number > pair[0].number + LASTS);
     let resumed_ns = paused.expect("a pause")[1].begin_ns;
     let ticks = cycles.iter().map(|cycle| cycle.begin_ns);
-    ticks
+    let ticks = ticks
         .filter(|begin_ns| (resumed_ns..=at_ns).contains(begin_ns))
-        .count()
+        .count();
+    ticks.saturating_sub(late_cycles(pair, node, resumed_ns..at_ns) as usize)
 }
 
-/// Ticks of a node between the plant's first refusal and its demotion.
+/// By how many cycles the partner of a node, or the plant, was late, in all: what they were to tell it came
+/// later by so many.
+fn late_cycles(pair: &Pair, node: u8, during_ns: Range<u64>) -> u64 {
+    let partner = pair.cycles(1 - node).into_iter();
+    let moments = [
+        partner.map(|cycle| cycle.begin_ns).collect::<Vec<_>>(),
+        pair.offers().iter().map(|offer| offer.at_ns).collect(),
+    ];
+    let gaps = moments.iter().flat_map(|moments| moments.windows(2));
+    let gaps = gaps.filter(|two| two[1] > during_ns.start && two[0] < during_ns.end);
+    let late = gaps.map(|two| (two[1] - two[0]).saturating_sub(PERIOD_NS / 2) / PERIOD_NS);
+    late.sum()
+}
+
+/// How many cycles an output of a node was on its way to the plant, at most.
+fn cycles_on_the_way(pair: &Pair, node: u8, during_ns: Range<u64>) -> u64 {
+    let cycles = pair.cycles(node);
+    let offers = pair.offers().into_iter();
+    let offers = offers.filter(|offer| offer.node == node && during_ns.contains(&offer.at_ns));
+    let times_ns = offers.filter_map(|offer| {
+        let sent = cycles.iter().find(|cycle| cycle.number == offer.cycle)?;
+        Some(offer.at_ns.saturating_sub(sent.begin_ns))
+    });
+    times_ns.max().unwrap_or(0) / PERIOD_NS
+}
+
+/// Ticks of a node between the plant's first refusal and its demotion, but for those in which the machine was
+/// late.
 fn ticks_after_refusal(pair: &Pair, node: u8) -> usize {
     let offers = pair.offers();
     let refused = offers
@@ -335,9 +371,10 @@ fn ticks_after_refusal(pair: &Pair, node: u8) -> usize {
         .expect("an event");
     let cycles = pair.cycles(node);
     let ticks = cycles.iter().map(|cycle| cycle.begin_ns);
-    ticks
+    let ticks = ticks
         .filter(|begin_ns| *begin_ns > refused.at_ns && *begin_ns < at_ns)
-        .count()
+        .count();
+    ticks.saturating_sub(late_cycles(pair, node, refused.at_ns..at_ns) as usize)
 }
 
 /// A path's silence is told within ten cycles: the node's own, and those that its partner left out.
