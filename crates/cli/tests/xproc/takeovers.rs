@@ -25,11 +25,17 @@ const ORDERS_MAX: u32 = 50;
 pub fn killed_primary_is_replaced_and_its_output_goes_on(scene: &Scene) {
     let (mut pair, primary) = Pair::start(scene, "kill", Setup::loopback(0, 1, false));
     let standby = 1 - primary;
+    let was_late = was_late_since(&pair, 0);
     pair.kill(primary);
     pair.await_takeover(standby);
     let promoted = pair.await_event(standby, "cause: Takeover");
     let alarmed = pair.await_event(standby, "alarm: RedundancyLost");
-    assert_eq!(alarmed, promoted, "the alarm comes with the takeover");
+    // Before it only where the machine was late before, and the primary was not heard for a while.
+    let is_with_it = alarmed == promoted || alarmed < promoted && was_late;
+    assert!(
+        is_with_it,
+        "takeover in cycle {promoted}, alarm in {alarmed}"
+    );
     pair.await_cycles(standby, LASTS);
     let dead = status(&pair, primary);
     assert_eq!(dead["is_alive"], false, "{dead}");
