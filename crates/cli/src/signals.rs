@@ -6,11 +6,16 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// The exit code after a signal.
 pub const INTERRUPTED: u8 = 130;
+
+/// From SIGTSTP to the stop: whoever sends SIGCONT at once after it has done so by then, however busy the
+/// machine, and is not overlooked.
+pub const SETTLES: Duration = Duration::from_millis(50);
 
 /// Set by the handlers.
 #[derive(Debug, Clone)]

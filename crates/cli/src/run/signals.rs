@@ -8,7 +8,6 @@
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
 
 use signal_hook::consts::{
     SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
@@ -17,10 +16,7 @@ use signal_hook::iterator::Signals;
 
 use super::error::RunError;
 use super::runner::News;
-
-/// From SIGTSTP to the stop: whoever sends SIGCONT at once after it has done so by then, however busy the
-/// machine, and is not overlooked.
-const SETTLES: Duration = Duration::from_millis(50);
+use crate::signals::SETTLES;
 
 /// The signals that are passed on.
 pub fn passed_on() -> Vec<i32> {

@@ -24,6 +24,8 @@ use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process_group};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::signals::SETTLES;
+
 /// SIGTSTP and SIGCONT, as flags that their handlers set.
 #[derive(Debug)]
 pub struct Pauses {
@@ -57,7 +59,11 @@ impl Pauses {
         if asked && !self.goes_on.load(Ordering::Relaxed) {
             terminal.show_cursor()?;
             ratatui::try_restore()?;
-            emulate_default_handler(SIGTSTP)?;
+            std::thread::sleep(SETTLES);
+            // To stop now would take back that we go on.
+            if !self.goes_on.load(Ordering::Relaxed) {
+                emulate_default_handler(SIGTSTP)?;
+            }
         } else if !self.goes_on.load(Ordering::Relaxed) {
             return Ok(false);
         }

@@ -258,6 +258,22 @@ fn a_job_that_is_told_to_stop_leaves_the_terminal_until_it_goes_on() {
 }
 
 #[test]
+fn top_that_is_told_to_stop_and_at_once_to_go_on_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _table) = table(&folder);
+    let mut screen = Screen::start(24, 80, &["top", "--interval", "1h", &path]);
+    screen.assert_drawn_anew();
+    for column in ["PID", "VERDICT", "LAG", "UNITS", "DEATHS", "LABEL", "SLOT"].repeat(3) {
+        send(screen.child.id(), Signal::TSTP);
+        send(screen.child.id(), Signal::CONT);
+        screen.keyboard.write_all(b"s").expect("a key");
+        screen.await_text(&format!("s sort ({column})"));
+    }
+    screen.keyboard.write_all(b"q").expect("a key");
+    screen.assert_left_as_it_was(0);
+}
+
+#[test]
 fn who_was_stopped_without_being_asked_makes_the_terminal_its_own_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, _table) = table(&folder);
