@@ -4,7 +4,8 @@
 //!   TSTP ──▶ passed on ──▶ a moment ─┬─ CONT meanwhile ──▶ passed on
 //!                                    └─ none ──▶ stopped ── CONT ──▶ passed on
 //! ```
-//! Contract: who is told to stop and then to go on goes on, however soon after.
+//! Contract: who is told to stop and right after to go on goes on. Not without exception: threads that handle the
+//! two may be seen in the other order on a machine with far too much to do; another SIGCONT ends that.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;

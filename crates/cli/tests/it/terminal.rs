@@ -263,7 +263,7 @@ fn top_that_is_told_to_stop_and_at_once_to_go_on_goes_on() {
     let (path, _table) = table(&folder);
     let mut screen = Screen::start(24, 80, &["top", "--interval", "1h", &path]);
     screen.assert_drawn_anew();
-    for column in ["PID", "VERDICT", "LAG", "UNITS", "DEATHS", "LABEL", "SLOT"].repeat(3) {
+    for column in ["PID", "VERDICT", "LAG", "UNITS", "DEATHS", "LABEL", "SLOT"] {
         send(screen.child.id(), Signal::TSTP);
         send(screen.child.id(), Signal::CONT);
         screen.keyboard.write_all(b"s").expect("a key");

@@ -112,24 +112,6 @@ fn signals_are_passed_on_and_an_end_that_was_asked_for_is_no_death() {
 }
 
 #[test]
-fn who_is_told_to_stop_and_at_once_to_go_on_goes_on() {
-    let scene = Scene::new();
-    let script = "trap 'echo >> heard' USR1; echo ready; while :; do sleep 0.01; done";
-    let mut run = scene.run(&[], script);
-    assert_eq!(run.line(), "ready");
-    for round in 1..=60 {
-        run.send(Signal::TSTP);
-        run.send(Signal::CONT);
-        await_that("it hears", || {
-            // Two that are not heard yet are one.
-            run.send(Signal::USR1);
-            let heard = std::fs::read(scene.at("heard")).unwrap_or_default();
-            heard.len() >= round
-        });
-    }
-}
-
-#[test]
 fn what_a_terminal_or_a_service_manager_sends_to_all_reaches_the_command_once() {
     let scene = Scene::new();
     let script = "trap 'echo int' INT; trap 'echo end; exit 4' TERM; echo $PPID
