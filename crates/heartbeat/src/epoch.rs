@@ -200,7 +200,7 @@ mod tests {
         for other in [4, 6, 0, u32::from(u16::MAX)] {
             for epoch in [0, 98, 99, 100] {
                 let behind = Beat::new(other, epoch).behind(due);
-                assert!(behind % ONE_EPOCH != 0, "{other} {epoch}");
+                assert!(!behind.is_multiple_of(ONE_EPOCH), "{other} {epoch}");
             }
         }
         let ahead = Beat::new(5, 100).behind(due);
