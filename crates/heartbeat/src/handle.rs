@@ -4,7 +4,9 @@
 //! another generation, or after release it is an error, never somebody else's slot.
 
 use core::fmt;
-use core::num::{NonZeroU32, NonZeroU64};
+#[cfg(not(bumpless_loom))]
+use core::num::NonZeroU32;
+use core::num::NonZeroU64;
 
 use bumpless_substrate::claim::Claim;
 
@@ -19,6 +21,7 @@ pub struct Handle {
 
 impl Handle {
     /// The owner of `slot` in the table with this tag.
+    #[cfg(not(bumpless_loom))]
     pub(crate) fn new(live: Claim, table: NonZeroU32, slot: u32) -> Self {
         let place = NonZeroU64::from(table).get() << 32 | u64::from(slot);
         // Never the other value: the tag is not 0.
@@ -39,6 +42,7 @@ impl Handle {
     }
 
     /// The table's tag: the low half of its creation id, as a rule.
+    #[cfg(not(bumpless_loom))]
     #[inline(always)]
     pub(crate) const fn table(self) -> Option<NonZeroU32> {
         NonZeroU32::new((self.place.get() >> 32) as u32)
