@@ -50,19 +50,12 @@ impl FailoverWatchdog<'_> {
             waiting.dedup();
         }
         let judged = report.dead_slots.len();
-        // Both are in rising order, so they are gone through side by side.
-        let mut next = 0;
+        // As a rule they are the deaths that were just judged, in the same order, and their lines read.
+        let told = report.dead_slots.iter().filter(|(told, _)| told.deaths > 0);
+        if told.map(|(told, _)| &told.slot).eq(&memory.deaths_waiting) {
+            return;
+        }
         memory.deaths_waiting.retain(|slot| {
-            let rest = report.dead_slots.get(next..judged).unwrap_or_default();
-            next += rest
-                .iter()
-                .take_while(|(told, _)| told.slot < *slot)
-                .count();
-            let told = report.dead_slots.get(next).filter(|_| next < judged);
-            // Its line of verdicts has just been read, and this death waits there.
-            if told.is_some_and(|(told, _)| told.slot == *slot && told.deaths > 0) {
-                return true;
-            }
             let cells = self.table.cells(*slot as usize);
             let waiting = cells.filter(|cells| cells.verdict.deaths().waiting() > 0);
             if let Some(cells) = waiting {
