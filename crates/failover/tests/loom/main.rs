@@ -8,6 +8,9 @@ mod roster;
 mod silence;
 mod world;
 
+#[allow(dead_code, reason = "shared with the models of the occupancy")]
+#[path = "../../../heartbeat/tests/loom/bits.rs"]
+mod bits;
 #[allow(dead_code, reason = "shared with the models of the slot")]
 #[path = "../../../heartbeat/tests/loom/cells.rs"]
 mod cells;

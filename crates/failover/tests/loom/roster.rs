@@ -3,45 +3,20 @@
 use std::sync::Arc;
 
 use bumpless_failover::roster::Roster;
-use bumpless_heartbeat::occupancy::Occupancy;
-use bumpless_substrate::layout::Shared;
-use bumpless_substrate::sync::{AtomicU32, AtomicU64};
 use loom::thread;
 
+use crate::bits::{Bits, CAPACITY};
 use crate::seeing::check_seeing;
 
-const CAPACITY: u32 = 128;
-
-/// The occupancy of a table with [`CAPACITY`] slots.
-struct Bits {
-    claims: AtomicU32,
-    summary: [AtomicU64; 1],
-    words: [AtomicU64; 2],
-}
-
-impl Bits {
-    fn zeroed() -> Arc<Self> {
-        Arc::new(Self {
-            claims: Shared::zeroed(),
-            summary: Shared::zeroed(),
-            words: Shared::zeroed(),
-        })
-    }
-
-    fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.summary, &self.words, &self.claims, CAPACITY)
-    }
-
-    /// A scan: the words and bits that it looks at.
-    fn scan(&self, roster: &mut Roster) -> Vec<(u32, u64)> {
-        let mut met = Vec::new();
-        roster.update(self.occupancy(), false);
-        roster.look_at_each_word(self.occupancy(), |word, bits, _| {
-            met.push((word, bits));
-            0
-        });
-        met
-    }
+/// A scan: the words and bits that it looks at.
+fn scan(bits: &Bits, roster: &mut Roster) -> Vec<(u32, u64)> {
+    let mut met = Vec::new();
+    roster.update(bits.occupancy(), false);
+    roster.look_at_each_word(bits.occupancy(), |word, bits, _| {
+        met.push((word, bits));
+        0
+    });
+    met
 }
 
 #[test]
@@ -54,10 +29,14 @@ fn whoever_has_claimed_before_a_scan_is_known_to_it() {
             let bits = Arc::clone(&bits);
             thread::spawn(move || bits.occupancy().set(70))
         };
-        let first = bits.scan(&mut roster);
+        let first = scan(&bits, &mut roster);
         // Only now may the slot be anything but free.
         registrant.join().unwrap();
-        assert_eq!(bits.scan(&mut roster), [(1, 1 << 6)], "an owner is hidden");
+        assert_eq!(
+            scan(&bits, &mut roster),
+            [(1, 1 << 6)],
+            "an owner is hidden"
+        );
         outcomes.saw(if first.is_empty() {
             "met by the next"
         } else {
@@ -76,12 +55,12 @@ fn of_two_who_claim_in_the_same_word_none_is_hidden_by_the_other() {
             let bits = Arc::clone(&bits);
             thread::spawn(move || bits.occupancy().set(slot))
         });
-        let first = bits.scan(&mut roster);
+        let first = scan(&bits, &mut roster);
         for registrant in registrants {
             registrant.join().unwrap();
         }
         assert_eq!(
-            bits.scan(&mut roster),
+            scan(&bits, &mut roster),
             [(0, 0b11_0000)],
             "an owner is hidden"
         );

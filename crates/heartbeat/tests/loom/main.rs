@@ -1,6 +1,7 @@
 //! Models of one slot with its owner, its claimers, its watchdogs and its observers.
 #![cfg(bumpless_loom)]
 
+mod bits;
 mod cells;
 mod epochs;
 mod fencing;

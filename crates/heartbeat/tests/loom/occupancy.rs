@@ -2,40 +2,11 @@
 
 use std::sync::Arc;
 
-use bumpless_heartbeat::occupancy::Occupancy;
-use bumpless_substrate::layout::Shared;
-use bumpless_substrate::sync::{AtomicU32, AtomicU64};
 use loom::sync::Mutex;
 use loom::thread;
 
+use crate::bits::Bits;
 use crate::seeing::check_seeing;
-
-const CAPACITY: u32 = 128;
-
-/// The two levels for [`CAPACITY`] slots, and the count.
-struct Bits {
-    claims: AtomicU32,
-    summary: [AtomicU64; 1],
-    words: [AtomicU64; 2],
-}
-
-impl Bits {
-    fn zeroed() -> Arc<Self> {
-        Arc::new(Self {
-            claims: Shared::zeroed(),
-            summary: Shared::zeroed(),
-            words: Shared::zeroed(),
-        })
-    }
-
-    fn occupancy(&self) -> Occupancy<'_> {
-        Occupancy::new(&self.summary, &self.words, &self.claims, CAPACITY)
-    }
-
-    fn found(&self) -> Vec<u32> {
-        self.occupancy().iter().collect()
-    }
-}
 
 #[test]
 fn registrants_of_neighbouring_slots_do_not_hide_each_other() {
