@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bumpless_barrier::BarrierError;
 use proptest::prelude::*;
@@ -87,11 +87,16 @@ fn an_epoch_that_is_set_far_back_under_a_waiter_is_damage_and_no_way_to_go_again
     );
 }
 
+/// Ten thousand times as long as it takes.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
+
 /// Until the member in slot 0 has arrived.
 fn await_arrival(file: &std::fs::File) {
     const ARRIVED: u64 = 1 << 35;
     let mut word = [0; 8];
+    let began = Instant::now();
     while u64::from_ne_bytes(word) & ARRIVED == 0 {
+        assert!(began.elapsed() < ARRIVES_WITHIN, "nobody has arrived");
         std::thread::sleep(Duration::from_millis(1));
         file.read_exact_at(&mut word, PREAMBLE_LEN as u64 + 64)
             .unwrap();

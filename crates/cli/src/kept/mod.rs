@@ -45,9 +45,18 @@ impl Group {
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Waits for the command in a thread of its own, kills who is left of the group, does what is to be done
-    /// `before_burial`, while the dead have their pids and their group still, and tells.
+    /// Waits for the command in a thread of its own, kills who is left of the group, and tells.
     pub fn tell_of_the_end(
+        self,
+        process: Child,
+        tell: impl FnOnce(std::io::Result<ExitStatus>) + Send + 'static,
+    ) {
+        self.bury_and_tell(process, || (), tell);
+    }
+
+    /// The same, and does what is to be done `before_burial`, while the dead have their pids and their group
+    /// still.
+    pub fn bury_and_tell(
         self,
         mut process: Child,
         before_burial: impl FnOnce() + Send + 'static,

@@ -160,14 +160,10 @@ fn start(arguments: &JobArguments, sender: Sender<News>) -> Result<Group, LeadEr
         GuardError::Spawn { program, error } => LeadError::Command { program, error },
         other => other.into(),
     })?;
-    group.tell_of_the_end(
-        process,
-        || (),
-        move |status| {
-            // Nobody listens when the process is about to end.
-            let _ = sender.send(News::Ended(status));
-        },
-    );
+    group.tell_of_the_end(process, move |status| {
+        // Nobody listens when the process is about to end.
+        let _ = sender.send(News::Ended(status));
+    });
     Ok(group)
 }
 

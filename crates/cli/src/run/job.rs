@@ -124,7 +124,7 @@ fn attend(arguments: &JobArguments) -> Result<u8, RunError> {
         // Nobody listens when the process is about to end.
         let _ = sender.send(News::Ended(status));
     };
-    group.tell_of_the_end(process, || last_words.hear(), tell);
+    group.bury_and_tell(process, || last_words.hear(), tell);
     let mut watch = Watch {
         arguments,
         seat,

@@ -4,8 +4,8 @@
 //! ended and was waited for since has no group any more; it is believed, as only this user can reach the
 //! socket: a script's short-lived helper would else be heard or not by chance, and a healthy command be taken
 //! for silent. All else is ignored and counted: other senders, what is no text or no `NAME=value` lines, what
-//! is too long. Names that mean nothing here are no junk: the protocol has many. A datagram that carries descriptors is
-//! ignored, too; the kernel closes them, which is what a sender of `BARRIER=1` waits for.
+//! is too long. Names that mean nothing here are no junk: the protocol has many. A datagram that carries
+//! descriptors is ignored, too; the kernel closes them, which is what a sender of `BARRIER=1` waits for.
 //!
 //! | line | leads to |
 //! |---|---|

@@ -60,14 +60,10 @@ pub fn run(words: &Words, input: &str, timeout: Duration) -> Result<(), Failure>
         give(pipe, input).map_err(not_run)?;
     }
     let (sender, ended) = channel();
-    group.tell_of_the_end(
-        process,
-        || (),
-        move |status| {
-            // Nobody listens when the time is over.
-            let _ = sender.send(status);
-        },
-    );
+    group.tell_of_the_end(process, move |status| {
+        // Nobody listens when the time is over.
+        let _ = sender.send(status);
+    });
     match ended.recv_timeout(timeout) {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(Failure::Status(status)),
