@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bumpless_failover::{FailoverWatchdog, OnSilence, ReclaimReport, SlotRef, Verdict};
 use bumpless_heartbeat::{
@@ -126,9 +126,13 @@ pub fn churner(arguments: &[String]) {
     let _ = roles::commands().next(None);
 }
 
+/// Each so many rounds of 38 the three meet, whatever the machine lets run beside what.
+const MEETS_EACH: u64 = 32;
+
 /// 38.
 pub fn mark_beside_unregister_never_reaches_the_next_owner(scene: &Scene) {
-    const ROUNDS: u32 = 100_000;
+    const ROUNDS: u64 = 100_000;
+    const MEETINGS: u64 = ROUNDS / MEETS_EACH;
     // For the watchdog, and one for all others.
     let table = scene.table(2);
     let watchdog = FailoverWatchdog::with_grace(&table, ENDLESS_GRACE_EPOCHS);
@@ -153,19 +157,25 @@ pub fn mark_beside_unregister_never_reaches_the_next_owner(scene: &Scene) {
         std::thread::yield_now();
     }
     assert_eq!(lost, Some(acknowledged.as_answer()));
-    assert!(acknowledged.count() > 1_000, "{acknowledged:?}");
+    assert!(acknowledged.count() >= MEETINGS, "{acknowledged:?}");
     let Answer::Done(turns) = heir.ask("stop") else {
         panic!("{}", table_state());
     };
-    assert!(roles::number(&turns) > 1_000, "only {turns} turns");
+    assert!(
+        roles::number(&turns) as u64 >= MEETINGS,
+        "only {turns} turns"
+    );
 }
 
 /// One thread registers and unregisters, the other marks units with whatever handle it finds. Answers
-/// with the tally of the units marked, none of which is ever completed.
+/// with the tally of the units marked, none of which is ever completed. Where they meet, the slot is left only
+/// once a unit was marked, and taken again only once the heir has had it.
 pub fn two_threaded_owner(arguments: &[String]) {
     let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
     let current: Mutex<Option<Handle>> = Mutex::new(None);
     let ended = AtomicBool::new(false);
+    // The generation that last had a unit marked.
+    let marked_in = AtomicU32::new(0);
     let marked = std::thread::scope(|scope| {
         let marker = scope.spawn(|| {
             let mut marked = Tally::default();
@@ -173,21 +183,31 @@ pub fn two_threaded_owner(arguments: &[String]) {
             while !ended.load(Ordering::Relaxed) {
                 let handle = *current.lock().expect("no panic");
                 match handle {
-                    Some(handle) => mark_until_refused(&table, handle, &mut marked),
-                    None => std::hint::spin_loop(),
+                    Some(handle) => mark_until_refused(&table, handle, &marked_in, &mut marked),
+                    // Who spins here keeps the lock from the other one.
+                    None => std::thread::yield_now(),
                 }
             }
             marked
         });
-        for round in 0..roles::number(&arguments[1]) {
+        for round in 0..roles::number(&arguments[1]) as u64 {
+            let meets = round % MEETS_EACH == 0;
             let handle = roles::register_when_free(&table);
             *current.lock().expect("no panic") = Some(handle);
-            for _ in 0..mixed(round as u64) % 1_024 {
+            // Relaxed: a count on its own.
+            while meets && marked_in.load(Ordering::Relaxed) != handle.generation() {
+                std::thread::yield_now();
+            }
+            for _ in 0..mixed(round) % 1_024 {
                 std::hint::spin_loop();
             }
             // The marker keeps its copy, and goes on marking.
             *current.lock().expect("no panic") = None;
             table.unregister(handle).expect("our slot");
+            let slot = table.cells(handle.slot()).expect("it was ours").slot;
+            while meets && slot.peek_claim().generation() == handle.generation() {
+                std::thread::yield_now();
+            }
         }
         // Relaxed: as above.
         ended.store(true, Ordering::Relaxed);
@@ -197,11 +217,20 @@ pub fn two_threaded_owner(arguments: &[String]) {
     let _ = roles::commands().next(None);
 }
 
-fn mark_until_refused(table: &HeartbeatTable, handle: Handle, marked: &mut Tally) {
+fn mark_until_refused(
+    table: &HeartbeatTable,
+    handle: Handle,
+    marked_in: &AtomicU32,
+    marked: &mut Tally,
+) {
     let (slot, generation) = (handle.slot() as u32, handle.generation());
     for bit in (0..128).cycle() {
         match table.mark_in_flight(handle, bit) {
-            Ok(()) => marked.add(slot, generation, UnitSet::from_bits(1 << bit)),
+            Ok(()) => {
+                marked.add(slot, generation, UnitSet::from_bits(1 << bit));
+                // Relaxed: a count on its own.
+                marked_in.store(generation, Ordering::Relaxed);
+            }
             Err(HeartbeatError::AlreadyMarked { .. }) => {}
             Err(HeartbeatError::StaleHandle { .. } | HeartbeatError::Fenced { .. }) => return,
             Err(other) => panic!("{other}"),
