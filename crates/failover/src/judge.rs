@@ -52,6 +52,8 @@ pub struct Scan {
     pub grace_epochs: u64,
     /// What silence leads to.
     pub on_silence: OnSilence,
+    /// Whether it looks at everything, whatever is known already.
+    pub is_round: bool,
 }
 
 /// What a watchdog remembers of a slot: the last beat that it accepted.
@@ -197,7 +199,9 @@ fn judge_live(
     let is_late = lag_epochs > grace_epochs;
     let is_suspect = match certificate {
         Certificate::Died => true,
-        Certificate::Armed => is_late,
+        // Of who was fenced, is handed back and lives on nothing is to be told until the kernel marks it: to ask
+        // each time would take the time in which others are fenced.
+        Certificate::Armed => is_late && (scan.is_round || !is_settled(slot, generation)),
         Certificate::None | Certificate::Disarmed => is_late || witness.lock_is_free(),
     };
     // The second look at the claim is also what orders the certificate behind it: without that, a mark
@@ -211,6 +215,8 @@ fn judge_live(
             proof: Proof::Gone,
             source: ProofSource::Certificate,
         },
+        // Late in the scan nobody is fenced for silence, and of a death the mark will tell.
+        Certificate::Armed if !witness.on_time() => Evidence::UNKNOWN,
         _ => witness.examine(claim),
     };
     let is_dead = evidence.proof == Proof::Gone;
@@ -228,7 +234,7 @@ fn judge_live(
         return (lag_epochs, Some(finding));
     }
     let still_true = slot.still_claimed_as(claim)
-        && (is_dead || (slot.peek_beat() == beat && witness.on_time()))
+        && (is_dead || is_fenced || (slot.peek_beat() == beat && witness.on_time()))
         && witness.still_primary();
     if !still_true {
         return (lag_epochs, None);
@@ -280,6 +286,15 @@ fn judge_claiming(
         lag_epochs,
         is_late.then(|| Finding::new(claim, verdict, Evidence::UNKNOWN, seen)),
     )
+}
+
+/// Whether the owner of `generation` is fenced in all words, and all of it is acknowledged. That is never undone.
+fn is_settled(slot: &Slot, generation: u32) -> bool {
+    let work = slot.peek_work();
+    work[0].is_acked()
+        && work
+            .iter()
+            .all(|work| work.generation() == generation && work.is_fenced() && work.units() == 0)
 }
 
 /// How many epochs the owner may miss; at least one.

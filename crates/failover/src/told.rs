@@ -234,6 +234,7 @@ mod tests {
                 epoch: EPOCH,
                 grace_epochs: 3,
                 on_silence: OnSilence::Reclaim,
+                is_round: false,
             };
             let mut seen = self.seen;
             let (_, finding) = judge(&self.slot, &scan, &mut seen, &Certified(&self.verdict));

@@ -199,13 +199,14 @@ impl<'t> FailoverWatchdog<'t> {
         report.standing = Standing::Primary;
         self.beat(&mut memory);
         let term = lease.term();
+        let round = memory.is_round();
         let scan = Scan {
             mode,
             epoch: report.new_global_epoch,
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
+            is_round: round,
         };
-        let round = memory.is_round();
         let Memory { roster, told, .. } = &mut *memory;
         told.begin();
         let mut pass = Pass {

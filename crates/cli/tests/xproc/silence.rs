@@ -363,6 +363,7 @@ pub fn pausing_judge(arguments: &[String]) {
             epoch: table.tick_global_epoch().expect("a writable table"),
             grace_epochs: 3,
             on_silence: OnSilence::Reclaim,
+            is_round: false,
         };
         let (_, finding) = judge(cells.slot, &scan, &mut seen, &witness);
         if witness.asked.get() {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod acknowledging;
+mod asking;
 mod damage;
 // Under the portable tier none of the calls is made.
 #[cfg(not(bumpless_portable))]

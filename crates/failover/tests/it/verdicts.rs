@@ -1,7 +1,7 @@
 //! What a scan finds, and when.
 
 use bumpless_failover::{FailoverWatchdog, OnSilence, Verdict};
-use bumpless_heartbeat::HeartbeatError;
+use bumpless_heartbeat::{HeartbeatError, HeartbeatTable};
 use bumpless_substrate::claim::Claim;
 use bumpless_substrate::proof::{Proof, ProofSource};
 use std::os::unix::fs::FileExt;
@@ -53,6 +53,37 @@ fn a_lag_equal_to_the_grace_is_alive_and_one_more_is_silent() {
     };
     assert_eq!((slot.units, slot.evidence.proof), (units(&[5, 6]), life));
     assert_refused!(table.beat(late), HeartbeatError::Fenced { .. });
+}
+
+/// More than one scan can ask after within the time in which it fences.
+#[test]
+fn of_thousands_that_are_silent_and_live_every_one_is_handed_back() {
+    const ATTACHED: usize = 8;
+    const OWNERS: usize = ATTACHED * 2_048;
+    let scene = Scene::new();
+    let table = scene.table(OWNERS + 1);
+    let attached: Vec<_> = (0..ATTACHED)
+        .map(|_| HeartbeatTable::attach(scene.path("table")).expect("the table"))
+        .collect();
+    for table in &attached {
+        // As many as go through one.
+        for _ in 0..2_048 {
+            register(table, &[5]);
+        }
+    }
+    let watchdog = FailoverWatchdog::with_grace(&table, 1);
+    let begun = std::time::Instant::now();
+    let mut handed_back = 0;
+    while handed_back < OWNERS {
+        for (slot, _) in watchdog.scan().dead_slots {
+            let acknowledged = watchdog.clear_dead_bitmap(slot).unwrap();
+            assert_eq!(acknowledged.units, units(&[5]), "{slot}");
+            handed_back += 1;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{handed_back}");
+    }
+    // And nobody a second time.
+    assert!(watchdog.scan().is_empty());
 }
 
 #[test]

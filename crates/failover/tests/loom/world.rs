@@ -50,6 +50,7 @@ pub fn scan(epoch: u64) -> Scan {
         epoch,
         grace_epochs: 1,
         on_silence: OnSilence::Reclaim,
+        is_round: false,
     }
 }
 
