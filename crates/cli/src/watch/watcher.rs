@@ -33,8 +33,9 @@ use crate::signals::Signals;
 /// Between two looks of the first thread.
 const LOOKS: Duration = Duration::from_millis(20);
 
-/// A table whose file was replaced is empty when so many periods went by without a report.
-const DRAINED_PERIODS: u32 = 10;
+/// A table whose file was replaced is drained when nobody has units in flight there, and so many scans had
+/// nothing to report. Not so much time: scans are late on a busy machine.
+const DRAINED_SCANS: u64 = 10;
 
 /// Watches until a signal asks for the end.
 ///
@@ -61,7 +62,7 @@ pub fn run(arguments: &WatchArguments) -> Result<(), WatchError> {
         events,
         told: Mutex::default(),
         desk: Mutex::default(),
-        reported_ns: Mutex::new(monotonic_ns()),
+        reported_epoch: Mutex::new(table.global_epoch()),
     };
     let stop = Stop::new();
     thread::scope(|scope| {
@@ -139,8 +140,8 @@ struct Watcher<'a> {
     events: Option<BlackBox>,
     told: Mutex<HashMap<u32, Told>>,
     desk: Mutex<Desk>,
-    /// When a report came last that had something to acknowledge.
-    reported_ns: Mutex<u64>,
+    /// The scan whose report had something to acknowledge last.
+    reported_epoch: Mutex<u64>,
 }
 
 impl<'a> Watcher<'a> {
@@ -152,7 +153,7 @@ impl<'a> Watcher<'a> {
         printer: &Printer,
     ) {
         if !report.is_empty() {
-            *lock(&self.reported_ns) = monotonic_ns();
+            *lock(&self.reported_epoch) = report.new_global_epoch;
         }
         let line = |slot| {
             let (epoch, started_ns) = (report.new_global_epoch, report.started_ns);
@@ -254,9 +255,7 @@ impl<'a> Watcher<'a> {
         printer_ended: impl Fn() -> bool,
     ) -> Result<(), WatchError> {
         let table = self.watchdog.table();
-        let drained = self.arguments.period.saturating_mul(DRAINED_PERIODS);
-        let drained_ns = u64::try_from(drained.as_nanos()).unwrap_or(u64::MAX);
-        let mut was_primary = None;
+        let (mut was_primary, mut busy_epoch) = (None, None);
         while !signals.asked() && !printer_ended() {
             let lease = Lease::load(&table.header().lease);
             let is_primary = match lease.holder() {
@@ -279,7 +278,7 @@ impl<'a> Watcher<'a> {
                 printer.say(self.shown_line(&line), None);
             }
             if let Ok(state @ (PathState::Superseded | PathState::Orphaned)) = table.check_path()
-                && monotonic_ns().saturating_sub(*lock(&self.reported_ns)) > drained_ns
+                && self.is_drained(&mut busy_epoch)
             {
                 let path = table.path().to_owned();
                 return Err(WatchError::Moved { path, state });
@@ -287,6 +286,20 @@ impl<'a> Watcher<'a> {
             thread::sleep(LOOKS);
         }
         Ok(())
+    }
+
+    /// Whether nothing is left in a table that was replaced: `busy_epoch` is the last scan in which something
+    /// was seen to be.
+    fn is_drained(&self, busy_epoch: &mut Option<u64>) -> bool {
+        let table = self.watchdog.table();
+        let epoch = table.global_epoch();
+        let mut live = table.iter_live();
+        let first_look = busy_epoch.is_none();
+        if first_look || live.any(|(_, seen)| !seen.in_flight_bitmap.is_empty()) {
+            *busy_epoch = Some(epoch);
+        }
+        let last = (*busy_epoch).max(Some(*lock(&self.reported_epoch)));
+        last.is_some_and(|last| epoch.saturating_sub(last) > DRAINED_SCANS)
     }
 
     fn shown(&self, line: &VerdictLine) -> String {

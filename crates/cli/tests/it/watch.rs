@@ -169,7 +169,13 @@ fn a_table_that_was_replaced_is_left_with_an_error_once_all_of_it_is_handed_back
     let (_folder, path, table) = late_in_a_table();
     let mut watch = Watch::start(&path, &["--json"]);
     watch.event("primary");
-    let handle = table.register(std::process::id()).expect("a slot");
+    // Hung, and to be told silent only long after the table has nothing else to report.
+    let profile = Profile {
+        grace_epochs: 60,
+        ..Profile::default()
+    };
+    let handle = table.register_as(std::process::id(), profile);
+    let handle = handle.expect("a slot");
     table.mark_in_flight(handle, 9_u8).expect("our slot");
     drop(HeartbeatTable::reset(&path, 8).expect("another table"));
     let of_the_old = |verdict: &Value| verdict["units"][0]["unit"] == 9;
