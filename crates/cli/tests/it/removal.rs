@@ -1,0 +1,62 @@
+//! Deleting a region beside somebody who opens it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use bumpless_heartbeat::HeartbeatTable;
+use bumpless_substrate::region::{PathState, Region, RegionError};
+
+#[test]
+fn what_somebody_opens_at_that_moment_is_never_deleted() {
+    const ROUNDS: u32 = 400;
+    const LIMIT: Duration = Duration::from_secs(60);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("table");
+    let (looks, deleted, in_use) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+    // Relaxed, all: counts on their own.
+    let count = |of: &AtomicU32| of.load(Ordering::Relaxed);
+    let began = Instant::now();
+    let in_time = || began.elapsed() < LIMIT;
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            // Where both share a processor they seldom meet by chance: in every eighth round each waits for
+            // the other one's next look, with the table open and with the table closed.
+            let await_look = || {
+                let seen = count(&looks);
+                while count(&looks) == seen && in_time() {
+                    std::thread::yield_now();
+                }
+            };
+            let has_met = || count(&deleted) > 0 && count(&in_use) > 0;
+            let rounds = (0..).take_while(|round| *round < ROUNDS || !has_met() && in_time());
+            for round in rounds {
+                let table = HeartbeatTable::create(&path, 8).expect("a table");
+                if round % 8 == 0 {
+                    await_look();
+                }
+                for _ in 0..round % 8 {
+                    let state = table.check_path().expect("its path");
+                    assert_eq!(state, PathState::Current, "round {round}");
+                }
+                drop(table);
+                if round % 8 == 0 {
+                    await_look();
+                }
+            }
+        });
+        while !opening.is_finished() {
+            match Region::remove_unused(&path) {
+                Ok(()) => _ = deleted.fetch_add(1, Ordering::Relaxed),
+                Err(RegionError::InUse { .. }) => _ = in_use.fetch_add(1, Ordering::Relaxed),
+                Err(RegionError::NotFound { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+            looks.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let counts = [&deleted, &in_use, &looks].map(count);
+    assert!(
+        counts[0] > 0 && counts[1] > 0,
+        "deleted, in use, looks: {counts:?}"
+    );
+}
