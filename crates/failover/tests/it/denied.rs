@@ -173,11 +173,13 @@ fn what_a_sandbox_keeps_from_being_proven_is_called_unknown() {
         let test = what_a_sandbox_keeps_from_being_proven_is_called_unknown;
         let calls = "set_robust_list+pidfd_open";
         let mut watchdog = start_under(test, "watchdog", &scene, calls, errno);
-        assert_eq!(
-            watchdog.hear(),
-            "silent: lag 4 epochs > grace 3, no proof",
-            "{name}"
-        );
+        let said = watchdog.hear();
+        let lag = said
+            .strip_prefix("silent: lag ")
+            .and_then(|rest| rest.strip_suffix(" epochs > grace 3, no proof"))
+            .and_then(|lag| lag.parse::<u64>().ok());
+        // A scan that the machine stops in the middle fences nobody: the next one does.
+        assert!(lag >= Some(4), "{name}: {said}");
         assert_eq!(watchdog.hear(), "died, pid and start time", "{name}");
     }
 }
