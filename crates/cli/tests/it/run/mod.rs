@@ -14,7 +14,7 @@ use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::proof::Proof;
 use rustix::process::Signal;
 
-use crate::rig::send;
+use crate::rig::{await_that, send};
 
 /// A grace that no test here waits for: whoever is told to be dead died.
 const FOR_EVER: u64 = 60_000;
@@ -55,6 +55,24 @@ impl Scene {
 
     fn watchdog(&self, grace_epochs: u64) -> FailoverWatchdog<'_> {
         FailoverWatchdog::with_grace(&self.table, grace_epochs)
+    }
+
+    /// Two graces of scans, in which nobody is to be accused. Where the machine lets an owner wait, the scans
+    /// wait for it: in the middle of its grace, until it has beaten again.
+    #[track_caller]
+    fn expect_no_verdict(&self, watchdog: &FailoverWatchdog<'_>) {
+        for _ in 0..2 * A_SECOND {
+            let report = watchdog.scan();
+            assert!(report.is_empty(), "{report:?}");
+            if report.largest_lag_epochs > A_SECOND / 2 {
+                let epoch = report.new_global_epoch;
+                await_that("each owner beats", || {
+                    let mut live = self.table.iter_live();
+                    live.all(|(_, seen)| seen.last_seen_epoch >= epoch)
+                });
+            }
+            watchdog.wait_for_change(Duration::from_millis(10));
+        }
     }
 
     /// Nobody is registered but the watchdogs of this process, and nothing waits for them.
