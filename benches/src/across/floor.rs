@@ -2,7 +2,7 @@
 //! datagram there and back, a look at the clock.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ use super::{ANSWER_LIMIT, Durations};
 use crate::locks::ByteLock;
 
 const SAMPLES_MAX: usize = 20_000;
+/// However long each takes: fewer say nothing.
+const SAMPLES_MIN: usize = 10;
 const CLOCK_LOOKS: usize = 100_000;
 /// Between two looks at whether the other process is still there.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,7 +35,7 @@ pub fn futex(table: &HeartbeatTable, time: Duration) -> Result<Durations> {
     let word = words.word()?;
     let mut found_ns = Vec::new();
     let (started, mut value) = (Instant::now(), 0);
-    while started.elapsed() < time && found_ns.len() < SAMPLES_MAX {
+    while is_short(&found_ns, started, time) {
         let began_ns = monotonic_ns();
         change(word, value + 1);
         await_value(word, value + 2, || peer.require_alive())?;
@@ -58,6 +60,12 @@ pub fn pong(path: &Path) -> Result<()> {
         value += 2;
     }
     Ok(())
+}
+
+/// Whether there are to be more samples.
+fn is_short(found_ns: &[u64], started: Instant, time: Duration) -> bool {
+    let count = found_ns.len();
+    count < SAMPLES_MIN || count < SAMPLES_MAX && started.elapsed() < time
 }
 
 fn change(word: &AtomicU32, value: u32) {
@@ -92,7 +100,7 @@ pub fn lock(path: &Path, time: Duration) -> Result<Durations> {
     let lock = ByteLock::new(File::create(path)?);
     let mut found_ns = Vec::new();
     let started = Instant::now();
-    while started.elapsed() < time && found_ns.len() < SAMPLES_MAX {
+    while is_short(&found_ns, started, time) {
         let began_ns = monotonic_ns();
         let both = lock.take() && lock.give_back();
         found_ns.push(monotonic_ns() - began_ns);
@@ -116,19 +124,29 @@ pub fn udp(table: &HeartbeatTable, time: Duration) -> Result<Durations> {
     socket.set_read_timeout(Some(PATIENCE))?;
     let (mut found_ns, mut heard) = (Vec::new(), [0; 64]);
     let started = Instant::now();
-    while started.elapsed() < time && found_ns.len() < SAMPLES_MAX {
+    while is_short(&found_ns, started, time) {
         let began_ns = monotonic_ns();
         socket.send(&[1; 64])?;
-        let len = socket.recv(&mut heard).or_else(|error| {
-            peer.require_alive()?;
-            Err(anyhow::Error::from(error).context("no answer"))
-        })?;
+        let sent = Instant::now();
+        let len = loop {
+            match socket.recv(&mut heard) {
+                Ok(len) => break len,
+                Err(error) if is_timeout(&error) && sent.elapsed() < ANSWER_LIMIT => {
+                    peer.require_alive()?;
+                }
+                Err(error) => return Err(anyhow::Error::from(error).context("no answer")),
+            }
+        };
         found_ns.push(monotonic_ns() - began_ns);
         ensure!(len == 64, "{len} of 64 bytes came back");
     }
     socket.send(&[])?;
     peer.require_end()?;
     Ok(Durations::new("UDP round trip, loopback", found_ns))
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// Gives every datagram back, until an empty one comes.

@@ -176,8 +176,9 @@ impl Bench {
             let watcher = scope.spawn(|| watch_by_loop(watchdog, stop.0, &sender));
             let mut victim = self.start_victim(run, detector)?;
             settle(run);
-            let is_punctual = detector != Detector::Beats || self.lag_epochs(&victim) <= 1;
             let killed_ns = victim.worker.kill()?;
+            // Now: this thread may have been stopped right before it.
+            let is_punctual = detector != Detector::Beats || self.lag_epochs(&victim) <= 1;
             let first = first_sighting(&sightings, run, detector)?;
             drop(stop);
             // Ends without a panic of its own: what it could not do is missing in the channel.
@@ -188,7 +189,7 @@ impl Bench {
         })
     }
 
-    /// How many scans the living worker has missed, as the table shows it.
+    /// How many scans the worker has missed, as the table shows it.
     fn lag_epochs(&self, victim: &Victim) -> u64 {
         let snapshot = self.table.snapshot(victim.worker.slot());
         snapshot.map_or(u64::MAX, |snapshot| {
