@@ -29,6 +29,7 @@ mod shell;
 mod signals;
 mod standby;
 mod status;
+mod stop_signal;
 mod top;
 mod watch;
 

@@ -7,6 +7,7 @@
 //! ```
 //! Contract: looks, and changes nothing. The terminal is left as it was, see `terminal`.
 
+mod keyboard;
 mod model;
 mod rows;
 mod screen;
@@ -18,12 +19,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ratatui::crossterm::event::{self, Event};
 
 use crate::pool::duration;
 use crate::signals::{INTERRUPTED, Signals};
+use keyboard::{Key, Keyboard};
 use model::Model;
-use terminal::{Pauses, in_terminal, is_pause_key, wait_for_input};
+use terminal::{Pauses, ask_to_pause, in_terminal};
 
 /// How soon a signal ends it.
 const POLL: Duration = Duration::from_millis(50);
@@ -78,6 +79,7 @@ fn show(arguments: &TopArguments) -> std::io::Result<bool> {
     let signals = Signals::install_to_ask()?;
     let pauses = Pauses::install()?;
     let mut model = Model::new(arguments.paths.clone());
+    let mut keyboard = Keyboard::default();
     in_terminal(|terminal| {
         loop {
             model.look();
@@ -91,16 +93,18 @@ fn show(arguments: &TopArguments) -> std::io::Result<bool> {
                     // What was on the screen is of another time.
                     break;
                 }
-                wait_for_input(POLL.min(due.saturating_duration_since(Instant::now())))?;
-                while event::poll(Duration::ZERO)? {
-                    match event::read()? {
-                        Event::Key(key) if is_pause_key(key) => terminal::ask_to_pause(),
-                        Event::Key(key) if model.key(key) => return Ok(false),
-                        Event::Key(_) | Event::Resize(..) => {
-                            terminal.draw(|frame| screen::draw(frame, &mut model))?;
-                        }
-                        _ => {}
+                let limit = POLL.min(due.saturating_duration_since(Instant::now()));
+                let keys = keyboard.wait(limit, &pauses.stop)?;
+                let is_changed = pauses.is_resized() || !keys.is_empty();
+                for key in keys {
+                    if key == Key::Pause {
+                        ask_to_pause();
+                    } else if model.key(key) {
+                        return Ok(false);
                     }
+                }
+                if is_changed {
+                    terminal.draw(|frame| screen::draw(frame, &mut model))?;
                 }
             }
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use bumpless_substrate::region::default_folder;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::keyboard::Key;
 use crate::events::black_box_of;
 use crate::look::{Follower, Kind, LookError, SlotView, TableView, TagView, kinds_in};
 
@@ -213,28 +213,24 @@ impl Model {
     }
 
     /// Does what a key says; whether that is to end.
-    pub fn key(&mut self, key: KeyEvent) -> bool {
-        if key.kind == KeyEventKind::Release {
-            return false;
-        }
-        match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
-            KeyCode::Char('s') => self.sorted_by = self.sorted_by.next(),
-            KeyCode::Char('r') => self.is_reversed = !self.is_reversed,
-            KeyCode::Char('a') => self.shows_all = !self.shows_all,
-            KeyCode::Char('j') | KeyCode::Down => self.first_row += 1,
-            KeyCode::Char('k') | KeyCode::Up => self.first_row = self.first_row.saturating_sub(1),
-            KeyCode::PageDown => self.first_row += 10,
-            KeyCode::PageUp => self.first_row = self.first_row.saturating_sub(10),
-            KeyCode::Tab => {
+    pub fn key(&mut self, key: Key) -> bool {
+        match key {
+            Key::Letter('q') | Key::Escape | Key::Interrupt => return true,
+            Key::Letter('s') => self.sorted_by = self.sorted_by.next(),
+            Key::Letter('r') => self.is_reversed = !self.is_reversed,
+            Key::Letter('a') => self.shows_all = !self.shows_all,
+            Key::Letter('j') | Key::Down => self.first_row += 1,
+            Key::Letter('k') | Key::Up => self.first_row = self.first_row.saturating_sub(1),
+            Key::PageDown => self.first_row += 10,
+            Key::PageUp => self.first_row = self.first_row.saturating_sub(10),
+            Key::Tab => {
                 self.chosen = (self.chosen + 1) % self.paths.len().max(1);
                 self.first_row = 0;
                 self.lags.clear();
                 self.forget_events();
                 self.look();
             }
-            _ => {}
+            Key::Letter(_) | Key::Pause => {}
         }
         false
     }

@@ -148,8 +148,8 @@ mod tests {
     use bumpless_substrate::region::Access;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
+    use super::super::keyboard::Key;
     use super::*;
 
     /// A table with a late and a prompt owner, and a black box.
@@ -193,7 +193,7 @@ mod tests {
         }
 
         fn press(&mut self, letter: char) -> bool {
-            self.model.key(KeyEvent::from(KeyCode::Char(letter)))
+            self.model.key(Key::Letter(letter))
         }
 
         fn lines(&mut self, width: u16, height: u16) -> Vec<String> {
@@ -274,7 +274,7 @@ mod tests {
         scene.model = Model::new(vec![scene.folder.path().join("t"), tag]);
         scene.model.look();
         place(&scene.lines(80, 24), "Tab next 1/2");
-        assert!(!scene.model.key(KeyEvent::from(KeyCode::Tab)));
+        assert!(!scene.model.key(Key::Tab));
         let lines = scene.lines(80, 24);
         place(&lines, "disqualified: ProgramMismatch");
         place(&lines, "Tab next 2/2");

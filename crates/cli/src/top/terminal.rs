@@ -8,43 +8,44 @@
 //! ```
 //! Contract: whoever has the terminal next finds it as it was; only SIGKILL and SIGSTOP leave it as it is. After
 //! SIGCONT all is drawn anew, also when it was SIGSTOP that stopped us: who had the terminal meanwhile, as a
-//! shell, has changed its modes and its text.
+//! shell, has changed its modes and its text. Who is told to stop and right after to go on goes on, see
+//! `stop_signal`. Reading never waits: the terminal is so set while it is ours.
 
-use std::io::{Error, stdin, stdout};
+use std::io::{Result, stdin, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, disable_raw_mode, enable_raw_mode};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, getpgrp, getpid, getsid, kill_process_group};
-use signal_hook::consts::{SIGCONT, SIGTSTP};
-use signal_hook::low_level::emulate_default_handler;
+use rustix::process::{Signal, getpgrp, kill_process_group};
+use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGCONT, SIGWINCH};
 
-use crate::signals::SETTLES;
+use crate::stop_signal::StopSignal;
 
-/// SIGTSTP and SIGCONT, as flags that their handlers set.
+/// SIGTSTP, which waits for us; SIGCONT and SIGWINCH, as flags that their handlers set.
 #[derive(Debug)]
 pub struct Pauses {
-    asked: Arc<AtomicBool>,
+    /// To be awaited together with the keys.
+    pub stop: StopSignal,
     goes_on: Arc<AtomicBool>,
+    is_resized: Arc<AtomicBool>,
 }
 
 impl Pauses {
-    /// Installs the handlers.
+    /// Blocks the one, and installs the handlers of the others.
     ///
     /// # Errors
     /// What the system said.
-    pub fn install() -> std::io::Result<Self> {
+    pub fn install() -> Result<Self> {
         let pauses = Self {
-            asked: Arc::default(),
+            stop: StopSignal::block()?,
             goes_on: Arc::default(),
+            is_resized: Arc::default(),
         };
-        signal_hook::flag::register(SIGTSTP, Arc::clone(&pauses.asked))?;
         signal_hook::flag::register(SIGCONT, Arc::clone(&pauses.goes_on))?;
+        signal_hook::flag::register(SIGWINCH, Arc::clone(&pauses.is_resized))?;
         Ok(pauses)
     }
 
@@ -52,69 +53,56 @@ impl Pauses {
     ///
     /// # Errors
     /// The terminal cannot be used.
-    pub fn take(&self, terminal: &mut DefaultTerminal) -> std::io::Result<bool> {
+    pub fn take(&self, terminal: &mut DefaultTerminal) -> Result<bool> {
+        let is_asked = self.stop.is_pending();
         // Relaxed, here and below: flags on their own.
-        let asked = self.asked.swap(false, Ordering::Relaxed);
-        // Asked for both since the last look, we go on: who sent SIGCONT sends no second one.
-        if asked && !self.goes_on.load(Ordering::Relaxed) {
-            terminal.show_cursor()?;
-            ratatui::try_restore()?;
-            std::thread::sleep(SETTLES);
-            // To stop now would take back that we go on.
-            if !self.goes_on.load(Ordering::Relaxed) {
-                emulate_default_handler(SIGTSTP)?;
-            }
-        } else if !self.goes_on.load(Ordering::Relaxed) {
+        if !is_asked && !self.goes_on.load(Ordering::Relaxed) {
             return Ok(false);
         }
+        if is_asked {
+            terminal.show_cursor()?;
+            ratatui::try_restore()?;
+            self.stop.let_through()?;
+        }
+        // Before it is made ours: told to go on once more meanwhile, we do so once more.
         self.goes_on.store(false, Ordering::Relaxed);
         // Raw once, the library takes it for raw until it is told otherwise. In the background the kernel
         // stops us here until we are in front.
         disable_raw_mode()?;
-        enable_raw_mode()?;
+        enter()?;
         execute!(stdout(), EnterAlternateScreen)?;
         let size = terminal.size()?;
         terminal.resize(size.into())?;
         Ok(true)
     }
+
+    /// Whether the terminal has changed its size since the last look.
+    pub fn is_resized(&self) -> bool {
+        self.is_resized.swap(false, Ordering::Relaxed)
+    }
 }
 
-/// Whether it is the key that stops a job: a raw terminal makes no signal of it.
-pub fn is_pause_key(key: KeyEvent) -> bool {
-    key.code == KeyCode::Char('z') && key.modifiers.contains(KeyModifiers::CONTROL)
-}
-
-/// Does what the key would do: asks all of the job, unless there is no shell that could make it go on.
+/// Does what the key would do, of which a raw terminal makes no signal: asks all of the job.
 pub fn ask_to_pause() {
-    let leads_its_session = getsid(None).is_ok_and(|session| session == getpid());
-    if !leads_its_session {
-        // We are in it, so it is there.
-        let _ = kill_process_group(getpgrp(), Signal::TSTP);
-    }
+    // We are in it, so it is there.
+    let _ = kill_process_group(getpgrp(), Signal::TSTP);
 }
 
-/// Until there is some, or the time is over. Asked for input of a terminal that is gone, the library would
-/// read its end for ever.
-pub fn wait_for_input(limit: Duration) -> std::io::Result<()> {
+/// Makes it raw, and so that who reads gets what is there, also nothing.
+fn enter() -> Result<()> {
+    enable_raw_mode()?;
     let stdin = stdin();
-    let mut ends = [PollFd::new(&stdin, PollFlags::IN)];
-    let limit = Timespec::try_from(limit).unwrap_or_default();
-    // A signal ends the wait, too.
-    if poll(&mut ends, Some(&limit)).is_ok()
-        && ends[0]
-            .revents()
-            .intersects(PollFlags::HUP | PollFlags::ERR)
-    {
-        return Err(Error::other("it is gone"));
-    }
+    let mut modes = tcgetattr(&stdin)?;
+    modes.special_codes[SpecialCodeIndex::VMIN] = 0;
+    modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+    tcsetattr(&stdin, OptionalActions::Now, &modes)?;
     Ok(())
 }
 
 /// Lends the terminal, and leaves it as it was, also when `used` panics: then before the panic says why.
-pub fn in_terminal<T>(
-    used: impl FnOnce(&mut DefaultTerminal) -> std::io::Result<T>,
-) -> std::io::Result<T> {
-    let ended = ratatui::try_init().and_then(|mut terminal| used(&mut terminal));
+pub fn in_terminal<T>(used: impl FnOnce(&mut DefaultTerminal) -> Result<T>) -> Result<T> {
+    let lent = ratatui::try_init().and_then(|terminal| enter().map(|()| terminal));
+    let ended = lent.and_then(|mut terminal| used(&mut terminal));
     // Of one that is gone nothing can be put right.
     let _ = ratatui::try_restore();
     ended
@@ -137,7 +125,7 @@ mod tests {
     #[test]
     fn a_panic_leaves_the_terminal_as_it_was_and_is_read_there() {
         if std::env::var_os(PANICS).is_some() {
-            let used = in_terminal(|_| -> std::io::Result<()> { panic!("what went wrong") });
+            let used = in_terminal(|_| -> Result<()> { panic!("what went wrong") });
             unreachable!("{used:?}");
         }
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
