@@ -6,15 +6,11 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// The exit code after a signal.
 pub const INTERRUPTED: u8 = 130;
-
-/// From SIGTSTP to the stop: whoever sends SIGCONT at once after it has done so by then, also on a busy machine.
-pub const SETTLES: Duration = Duration::from_millis(200);
 
 /// Set by the handlers.
 #[derive(Debug, Clone)]

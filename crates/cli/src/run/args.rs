@@ -26,10 +26,10 @@ Nobody watches a table, the default one included, until somebody starts `bumples
 same default. Without it a death is recorded and told to nobody, and a hang leads to nothing: --restart sees
 only that the command has ended.
 
-Signals are passed on, each once: TERM, INT, QUIT, HUP (unless ignored, as under nohup), USR1, USR2,
-WINCH, CONT, TSTP. After TERM, INT and QUIT, or when a signal that was passed on ends the command, it is
-not restarted. A terminal is not the command's standard input; anything else is. When this process is
-killed, the command and what it has started are killed.")]
+Signals are passed on, each once: TERM, INT, QUIT, USR1, USR2, WINCH, CONT, and, unless they are ignored as
+under nohup, HUP and TSTP. After TSTP this process stops like the command. After TERM, INT and QUIT, or when
+a signal that was passed on ends the command, it is not restarted. A terminal is not the command's standard
+input; anything else is. When this process is killed, the command and what it has started are killed.")]
 pub struct RunArguments {
     /// The heartbeat table, made with 1024 slots if it is missing [default: run.table in the folder of
     /// this user, for all of its commands]
@@ -125,6 +125,10 @@ pub struct JobArguments {
     /// Nanoseconds from SIGTERM to SIGKILL
     #[arg(long)]
     pub stop_within_ns: u64,
+
+    /// A signal that `run` has blocked
+    #[arg(long)]
+    pub unblock: Vec<i32>,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true)]

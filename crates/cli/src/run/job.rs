@@ -35,7 +35,7 @@ use super::error::RunError;
 use super::progress::Progress;
 use super::runner::Told;
 use super::say;
-use super::signals::passed_on;
+use super::signals::{passed_on, unblock};
 use super::ways::{Times, Way};
 use crate::kept::{Group, code_of, code_of_signal, listen_to_the_parent, orphans};
 
@@ -70,6 +70,8 @@ pub fn run(arguments: &JobArguments) -> Result<u8, RunError> {
         signal_hook::flag::register(signal, Arc::default())
             .map_err(RunError::file("handle", "signals"))?;
     }
+    // Only now: one that is sent to all of a service must not end us.
+    unblock(&arguments.unblock).map_err(RunError::file("unblock", "signals"))?;
     let ended = attend(arguments);
     if ended.is_err() {
         tell(Told::GivesUp);

@@ -57,7 +57,7 @@ pub enum Told {
 pub enum News {
     /// A signal to pass on.
     Signal(i32),
-    /// SIGTSTP; this process stops when that is dropped.
+    /// SIGTSTP; this process stops when that is dropped, unless it is told to go on before.
     Stop(Sender<Infallible>),
     /// The job has ended.
     Ended(std::io::Result<ExitStatus>),
@@ -97,7 +97,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, RunError> {
     drop(table);
     become_subreaper()?;
     let (sender, news) = channel();
-    pass_signals_on(&sender)?;
+    let blocked = pass_signals_on(&sender)?;
     // Of its own, so that it goes when this process ends.
     let folder = arguments.way.notify.then(tempfile::tempdir).transpose();
     let folder = folder.map_err(RunError::file("make", std::env::temp_dir()))?;
@@ -108,6 +108,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, RunError> {
         beat_file,
         notify_folder: folder.as_ref().map(|folder| folder.path().to_owned()),
         spared: orphans::children(),
+        blocked,
         sender,
     };
     runner.run_until_done(&news)
@@ -138,6 +139,8 @@ struct Runner<'a> {
     notify_folder: Option<PathBuf>,
     /// Children that this process had from the start.
     spared: Vec<Pid>,
+    /// Signals that we have blocked, and our jobs are to unblock.
+    blocked: Vec<i32>,
     sender: Sender<News>,
 }
 
@@ -282,6 +285,10 @@ impl Runner<'_> {
                 word
             }));
         }
+        words.extend(self.blocked.iter().map(|signal| {
+            let word = format!("--unblock={signal}");
+            OsString::from(word)
+        }));
         words.push("--".into());
         words.extend(arguments.command.iter().cloned());
         words

@@ -1,95 +1,126 @@
 //! The signals that are passed on to the command, and the stop of this process with it.
 //!
 //! ```text
-//!   TSTP ──▶ passed on ──▶ a moment ─┬─ CONT meanwhile ──▶ passed on
-//!                                    └─ none ──▶ stopped ── CONT ──▶ passed on
+//!   blocked ── sent ──▶ passed on ──▶ the next
+//!                         └── TSTP ──▶ let through: stopped, unless CONT was sent meanwhile ── CONT ──▶ passed on
 //! ```
-//! Contract: who is told to stop and right after to go on goes on. Not without exception: threads that handle the
-//! two may be seen in the other order on a machine with far too much to do; another SIGCONT ends that.
+//! Contract: of TSTP and CONT the one that was sent last holds, for the command and for us, see `stop_signal`.
+//! All threads have the signals blocked; the job takes that back, see [`unblock`], so the command starts with
+//! the mask that we were started with.
 
+use std::io::Result;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{
     SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
-use signal_hook::iterator::Signals;
 
 use super::error::RunError;
 use super::runner::News;
-use crate::signals::SETTLES;
+use crate::stop_signal::StopSignal;
 
 /// The signals that are passed on.
 pub fn passed_on() -> Vec<i32> {
     let mut signals = vec![
-        SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP,
+        SIGTERM, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT,
     ];
-    // Under nohup the command is to go on when the terminal is gone.
-    if !is_ignored(SIGHUP) {
-        signals.push(SIGHUP);
-    }
+    // Under nohup the command is to go on when the terminal is gone; where nothing is to stop, we would not
+    // stop with it.
+    signals.extend(
+        [SIGHUP, SIGTSTP]
+            .iter()
+            .filter(|signal| !is_ignored(**signal)),
+    );
     signals
 }
 
+/// Whether we were started so.
 fn is_ignored(signal: i32) -> bool {
-    is_in("SigIgn:", signal)
-}
-
-/// Whether a set of signals of this process, as the kernel tells them, has this one.
-fn is_in(set: &str, signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix(set));
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Passes them on to `sender`, in a thread of its own.
+fn set_of(signals: &[i32]) -> Result<SigSet> {
+    let known = signals.iter().map(|signal| Signal::try_from(*signal));
+    Ok(known.collect::<nix::Result<SigSet>>()?)
+}
+
+/// Lets these through again.
+///
+/// # Errors
+/// What the system said.
+pub fn unblock(signals: &[i32]) -> Result<()> {
+    Ok(set_of(signals)?.thread_unblock()?)
+}
+
+/// Passes them on to `sender`, in a thread of its own, and blocks them in this thread and in all that it starts:
+/// to be called when there are no others. Returns those that were not blocked before.
 ///
 /// # Errors
 /// [`RunError::File`].
-pub fn pass_signals_on(sender: &Sender<News>) -> Result<(), RunError> {
-    let handlers = Signals::new(passed_on());
-    let mut signals = handlers.map_err(RunError::file("handle", "signals"))?;
+pub fn pass_signals_on(sender: &Sender<News>) -> std::result::Result<Vec<i32>, RunError> {
+    let (signals, blocked) = Signals::block().map_err(RunError::file("block", "signals"))?;
     let sender = sender.clone();
-    thread::spawn(move || {
-        let mut came = Vec::new();
+    thread::spawn(move || signals.pass_on(&sender));
+    Ok(blocked)
+}
+
+/// The signals, blocked.
+struct Signals {
+    /// None where it is ignored.
+    stop: Option<StopSignal>,
+    others: SignalFd,
+}
+
+impl Signals {
+    fn block() -> Result<(Self, Vec<i32>)> {
+        let all = set_of(&passed_on())?;
+        let before = SigSet::thread_get_mask()?;
+        let stops = all.contains(Signal::SIGTSTP);
+        let mut others = all;
+        others.remove(Signal::SIGTSTP);
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let signals = Self {
+            stop: stops.then(StopSignal::block).transpose()?,
+            others: SignalFd::with_flags(&others, flags)?,
+        };
+        others.thread_block()?;
+        let blocked = all.iter().filter(|signal| !before.contains(*signal));
+        Ok((signals, blocked.map(|signal| signal as i32).collect()))
+    }
+
+    /// Until nobody listens: then the process is about to end.
+    fn pass_on(&self, sender: &Sender<News>) {
         loop {
-            if came.is_empty() {
-                came.extend(signals.wait());
-            }
-            // Which of two that came together was first is not known. A command that is stopped by mistake
-            // may never be told to go on; one that goes on can be told to stop again.
-            came.sort_by_key(|signal| *signal == SIGCONT);
-            let stops = came.contains(&SIGTSTP) && !came.contains(&SIGCONT);
-            for signal in came.drain(..) {
-                let (done, is_done) = channel();
-                let is_stop = signal == SIGTSTP;
-                let news = if is_stop {
-                    News::Stop(done)
-                } else {
-                    News::Signal(signal)
-                };
-                if sender.send(news).is_err() {
-                    // The process is about to end.
+            let mut ends = vec![PollFd::new(&self.others, PollFlags::IN)];
+            let stop = self.stop.iter();
+            ends.extend(stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+            // That it was interrupted is seen by what came.
+            let _ = poll(&mut ends, None);
+            // First these: a CONT among them was sent before a TSTP that is pending still.
+            while let Ok(Some(came)) = self.others.read_signal() {
+                if sender.send(News::Signal(came.ssi_signo as i32)).is_err() {
                     return;
                 }
-                if is_stop {
-                    // Told by its end.
-                    let _ = is_done.recv();
+            }
+            if let Some(stop) = self.stop.as_ref().filter(|stop| stop.is_pending()) {
+                let (done, is_done) = channel();
+                if sender.send(News::Stop(done)).is_err() {
+                    return;
+                }
+                // Told by its end.
+                let _ = is_done.recv();
+                // Like its command, as a shell expects. Refused, it would be asked for again at once.
+                if stop.let_through().is_err() {
+                    return;
                 }
             }
-            if stops {
-                thread::sleep(SETTLES);
-            }
-            // Who was told to go on since must not be stopped, which would take that back: nobody would tell
-            // it again. First who is told, then who was: it may become that meanwhile.
-            let goes_on = stops && is_in("ShdPnd:", SIGCONT);
-            came.extend(signals.pending());
-            if stops && !goes_on && !came.contains(&SIGCONT) {
-                // Stopped like its command, as a shell expects; goes on at SIGCONT.
-                let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-            }
         }
-    });
-    Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod hangs;
+mod stops;
 mod tables;
 
 use std::io::{BufRead, BufReader};
