@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use bumpless_failover::{FailoverWatchdog, OnSilence, ReclaimReport, SlotRef, Verdict};
 use bumpless_heartbeat::{
@@ -21,7 +22,9 @@ const ENDLESS_GRACE_EPOCHS: u64 = 1 << 40;
 /// 32.
 pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
     const CHURNERS: u32 = 2;
-    const CYCLES: u32 = 1_000_000;
+    const CYCLES_MIN: u32 = 1_000_000;
+    /// Where the churners would be done before, they go on.
+    const LOOKS_MIN: u64 = 10_000;
     let table = scene.table(64);
     // A churner's own grace may be a few of these scans, for which the machine lets it wait.
     let watchdog = FailoverWatchdog::with_grace(&table, ENDLESS_GRACE_EPOCHS)
@@ -30,7 +33,7 @@ pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
     watchdog.scan_into(&mut report);
     let arguments = [
         scene.table_path().into(),
-        (CYCLES / CHURNERS).to_string().into(),
+        (CYCLES_MIN / CHURNERS).to_string().into(),
     ];
     let mut churners: Vec<Child> = (0..CHURNERS)
         .map(|_| Child::start("churner", &arguments))
@@ -38,8 +41,9 @@ pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
     let pids: Vec<u32> = churners.iter().map(Child::pid).collect();
     // By slot: generation and epoch of the last look, of which neither may fall.
     let mut last: HashMap<usize, (u32, u64)> = HashMap::new();
-    let (mut looks, mut running) = (0_u64, churners.len());
-    while running > 0 {
+    let (mut looks, mut is_enough) = (0_u64, false);
+    let mut cycles = Vec::new();
+    while cycles.len() < churners.len() {
         watchdog.scan_into(&mut report);
         // Who was made to wait between its own fence and its release is fenced, and has nothing to hand back.
         let fenced = report.dead_slots.iter().map(|(slot, _)| slot);
@@ -75,16 +79,27 @@ pub fn snapshots_of_a_churning_table_are_never_torn(scene: &Scene) {
                 }
             }
         }
+        if looks >= LOOKS_MIN && !is_enough {
+            churners
+                .iter_mut()
+                .for_each(|churner| churner.tell("enough"));
+            is_enough = true;
+        }
         for churner in &mut churners {
-            running -= usize::from(churner.answer_so_far() == Some(Answer::Done(String::new())));
+            match churner.answer_so_far() {
+                Some(Answer::Done(count)) => cycles.push(roles::number(&count) as u64),
+                Some(refused) => panic!("{refused:?}"),
+                None => {}
+            }
         }
     }
-    assert!(looks > 1_000, "only {looks} looks");
+    let cycles: u64 = cycles.iter().sum();
+    assert!(cycles >= u64::from(CYCLES_MIN), "only {cycles} cycles");
     let generations: u64 = (0..table.capacity())
         .filter_map(|slot| table.cells(slot))
         .map(|cells| u64::from(cells.slot.peek_claim().generation()))
         .sum();
-    assert_eq!(generations, u64::from(CYCLES) + 1, "and the watchdog's own");
+    assert_eq!(generations, cycles + 1, "and the watchdog's own");
 }
 
 /// What a churner says of itself: everything follows from its pid.
@@ -112,18 +127,25 @@ fn is_late_by_its_own_grace(suspect: &SlotRef) -> bool {
     }
 }
 
-/// Registers and unregisters.
+/// Registers and unregisters, at least so often, and until it is told that this is enough. Answers how often.
 pub fn churner(arguments: &[String]) {
     let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
     let pid = std::process::id();
     let profile = profile_of(pid);
-    for _ in 0..roles::number(&arguments[1]) {
+    let mut commands = roles::commands();
+    let cycles_min = roles::number(&arguments[1]);
+    let (mut cycles, mut is_enough) = (0, false);
+    while cycles < cycles_min || !is_enough {
         let handle = table.register_as(pid, profile).expect("a free slot");
         table.beat(handle).expect("our slot");
         table.unregister(handle).expect("our slot");
+        cycles += 1;
+        if cycles % 1_024 == 0 {
+            is_enough |= commands.next(Some(Duration::ZERO)) != Next::Quiet;
+        }
     }
-    roles::answer(&Ok(String::new()));
-    let _ = roles::commands().next(None);
+    roles::answer(&Ok(cycles.to_string()));
+    let _ = commands.next(None);
 }
 
 /// Each so many rounds of 38 the three meet, whatever the machine lets run beside what.
@@ -244,7 +266,7 @@ pub fn heir(arguments: &[String]) {
     let table = HeartbeatTable::attach(&arguments[0]).expect("the table");
     let mut commands = roles::commands();
     let mut turns = 0;
-    while commands.next(Some(std::time::Duration::ZERO)) == Next::Quiet {
+    while commands.next(Some(Duration::ZERO)) == Next::Quiet {
         let Ok(handle) = table.register(std::process::id()) else {
             std::thread::yield_now();
             continue;
