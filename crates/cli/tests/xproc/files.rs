@@ -138,12 +138,15 @@ pub fn create_on_a_live_table_attaches(scene: &Scene) {
 // looks away.
 pub fn killed_creator_leaves_nothing_half_made(scene: &Scene) {
     const KILLS: u32 = 400;
-    /// A creator that does not have a processor by then is on a machine that stands still.
-    const KILLS_MAX: u32 = 20 * KILLS;
+    /// Until both sides of the moment were met: where the machine lets the creator wait, it gets ever more
+    /// time, and in between none.
+    const LIMIT: Duration = Duration::from_secs(120);
+    let began = Instant::now();
     let mut attacher = Child::start("attacher", &[]);
     let (mut before, mut after) = (0, 0);
-    for kill in 0..KILLS_MAX {
-        if kill >= KILLS && before > 0 && after > 0 {
+    for kill in 0.. {
+        let has_met_both = before > 0 && after > 0;
+        if kill >= KILLS && (has_met_both || began.elapsed() > LIMIT) {
             break;
         }
         let path = scene.path(&format!("table-{kill}"));
@@ -151,7 +154,13 @@ pub fn killed_creator_leaves_nothing_half_made(scene: &Scene) {
         let mut creator = Child::start("member", &[]);
         creator.done("idle");
         creator.tell(&format!("create {} 64", path.display()));
-        let (start, until) = (Instant::now(), Duration::from_micros(u64::from(kill)));
+        let beyond = kill.saturating_sub(KILLS);
+        let until = match beyond % 3 {
+            0 => Duration::from_micros(u64::from(kill)),
+            1 => Duration::ZERO,
+            _ => Duration::from_millis(u64::from(beyond)),
+        };
+        let start = Instant::now();
         // On a busy machine the creator may need our processor: every second time it gets it.
         if kill % 2 == 1 {
             await_time(until);
