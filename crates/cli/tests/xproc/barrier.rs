@@ -39,6 +39,8 @@ pub fn barrier_of_sixteen_is_never_early_and_never_stuck_whoever_is_killed(scene
     let cells = Cells::create(&scene.path("cells"));
     let mut members: Vec<Child> = (0..MEMBERS).map(|_| joined(scene)).collect();
     members.iter_mut().for_each(|member| member.tell("go"));
+    // Who has yet to say in which epoch it began.
+    let mut is_new = [false; MEMBERS];
     let (mut kills, mut next_kill) = (0_u64, 0);
     loop {
         await_until(EPOCH_LIMIT, "the next epochs", || {
@@ -52,24 +54,27 @@ pub fn barrier_of_sixteen_is_never_early_and_never_stuck_whoever_is_killed(scene
         let mut replacement = started(scene);
         replacement.tell("go");
         members[victim] = replacement;
+        is_new[victim] = true;
         kills += 1;
         next_kill = barrier.epoch() + mixed(kills) % (2 * EPOCHS_BETWEEN_KILLS);
     }
+    // One more, with whom all others take part: at least one of them is told, whoever was told before.
+    let firsts = members.iter_mut().zip(is_new).filter(|(_, is_new)| *is_new);
+    let newest = firsts.map(|(member, _)| first_epoch(member)).max();
+    await_until(EPOCH_LIMIT, "an epoch with all", || {
+        Some(barrier.epoch()) > newest
+    });
+    members.pop().expect("the last one").kill();
     // Some epochs ahead, so that most leave in the same one.
     let last = barrier.epoch() + 1_000;
     // Relaxed: a value on its own.
     cells.last().store(last, Ordering::Relaxed);
     let mut absent = 0;
     for member in &mut members {
-        let done = |answer| match answer {
-            Answer::Done(what) => what,
+        match member.answer() {
+            Answer::Done(told) => absent += roles::number(&told),
             refused => panic!("{refused:?}"),
-        };
-        let mut last = done(member.answer());
-        if last.starts_with("first") {
-            last = done(member.answer());
         }
-        absent += roles::number(&last);
     }
     assert!(absent > 0, "nobody was told of any of {kills} deaths");
     scene.note(&format!("{last} epochs, {kills} kills"));
@@ -237,11 +242,17 @@ fn started(scene: &Scene) -> Child {
 /// A process that has joined.
 fn joined(scene: &Scene) -> Child {
     let mut member = started(scene);
+    first_epoch(&mut member);
+    member
+}
+
+/// Returns when a process has joined: the first epoch in which it is waited for.
+fn first_epoch(member: &mut Child) -> u64 {
     let Answer::Done(first) = member.answer() else {
         panic!("did not join");
     };
-    assert!(first.starts_with("first epoch "), "{first}");
-    member
+    let epoch = first.strip_prefix("first epoch ").map(roles::number);
+    epoch.expect("a first epoch") as u64
 }
 
 /// Joins, arrives in every epoch up to the last, if one is set, and checks each release; the answer is how
