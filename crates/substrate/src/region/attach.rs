@@ -111,7 +111,7 @@ pub(crate) fn attach_once(site: &Site, format: &Format) -> Result<Region, Region
     opened.attach(site)
 }
 
-/// Tries until the path holds still, for at most two seconds.
+/// Tries until the path holds still, for at most two seconds of pauses.
 pub(crate) fn until_settled<T>(
     mut attempt: impl FnMut() -> Result<Option<T>, RegionError>,
     path: &Path,

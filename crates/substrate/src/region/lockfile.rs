@@ -19,10 +19,12 @@ use super::{Access, RegionError};
 /// How long to wait for the replacement lock and for a path that keeps changing.
 const PATIENCE_MS: u64 = if cfg!(test) { 50 } else { 2_000 };
 
-/// A bounded wait.
+/// A bounded wait. What counts are the pauses, at their own length: who was not run for two seconds has not tried
+/// for two seconds.
 #[derive(Debug)]
 pub(crate) struct Patience {
     start_ns: u64,
+    paused_us: u64,
     pause_us: u64,
 }
 
@@ -30,6 +32,7 @@ impl Patience {
     pub(crate) fn new() -> Self {
         Self {
             start_ns: crate::clock::monotonic_ns(),
+            paused_us: 0,
             pause_us: 50,
         }
     }
@@ -38,12 +41,13 @@ impl Patience {
         crate::clock::monotonic_ns().saturating_sub(self.start_ns) / 1_000_000
     }
 
-    /// Sleeps a little, longer each time up to 2 ms; false, at once, when the time is used up.
+    /// Sleeps a little, longer each time up to 2 ms; false, at once, when the pauses are used up.
     pub(crate) fn pause(&mut self) -> bool {
-        if self.waited_ms() >= PATIENCE_MS {
+        if self.paused_us >= PATIENCE_MS * 1_000 {
             return false;
         }
         std::thread::sleep(std::time::Duration::from_micros(self.pause_us));
+        self.paused_us += self.pause_us;
         self.pause_us = (self.pause_us * 2).min(2_000);
         true
     }
@@ -79,7 +83,7 @@ impl LockFiles {
             .is_some_and(|there| FileId::of(&there) == FileId::of(&ours)))
     }
 
-    /// Takes the replacement lock, waiting for at most two seconds.
+    /// Takes the replacement lock, waiting for at most two seconds of pauses.
     pub(crate) fn replacing(&self) -> Result<Replacing<'_>, RegionError> {
         let mut patience = Patience::new();
         while !self.try_replace()? {
@@ -188,6 +192,17 @@ mod tests {
         assert!(waited_ms >= PATIENCE_MS);
         drop(replacing);
         drop(second.replacing().unwrap());
+    }
+
+    #[test]
+    fn who_is_not_run_for_longer_than_it_would_wait_tries_again_all_the_same() {
+        let mut patience = Patience::new();
+        while patience.waited_ms() <= PATIENCE_MS {
+            std::hint::spin_loop();
+        }
+        assert!(patience.pause());
+        while patience.pause() {}
+        assert!(patience.waited_ms() >= 2 * PATIENCE_MS);
     }
 
     #[test]
