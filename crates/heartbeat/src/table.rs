@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bumpless_substrate::claim::Claim;
 use bumpless_substrate::fork_guard::ForkGuard;
 use bumpless_substrate::keeper::{Keeper, KeeperError};
-use bumpless_substrate::region::{Access, Born, PathState, Region};
+use bumpless_substrate::region::{Access, Born, Region};
 use bumpless_substrate::sync::AtomicU64;
 use bumpless_substrate::view::{One, View};
 
@@ -30,6 +30,8 @@ use crate::slot::{Slot, SlotError};
 use crate::snapshot::SlotRole;
 use crate::unit::Unit;
 use crate::verdict_line::VerdictLine;
+
+mod refusals;
 
 /// What ties a handle to a table: the low half of its creation id, but neither 0 nor the token of a guard
 /// without one.
@@ -351,57 +353,6 @@ impl HeartbeatTable {
             && handle.table() == Some(tag(self.region.creation_id()))
     }
 
-    #[cold]
-    fn not_of_this_table(&self, handle: Handle) -> HeartbeatError {
-        if self.guard.is_forked() {
-            return self.forked();
-        }
-        if let Err(read_only) = self.writable() {
-            return read_only;
-        }
-        if handle.slot() >= self.capacity() {
-            let (slot, capacity) = (handle.slot(), self.capacity());
-            return HeartbeatError::SlotOutOfRange { slot, capacity };
-        }
-        let found = "another table than the one that gave the handle".to_owned();
-        HeartbeatError::StaleHandle {
-            slot: handle.slot(),
-            generation: handle.generation(),
-            found,
-        }
-    }
-
-    #[cold]
-    pub(crate) fn named(
-        &self,
-        handle: Handle,
-        unit: Option<Unit>,
-        error: SlotError,
-    ) -> HeartbeatError {
-        let (slot, generation) = (handle.slot(), handle.generation());
-        let unit = unit.map_or(0, Unit::index);
-        match error {
-            SlotError::Stale { found } => HeartbeatError::StaleHandle {
-                slot,
-                generation,
-                found: format!("{found:?}"),
-            },
-            SlotError::Fenced => HeartbeatError::Fenced { slot, generation },
-            SlotError::AlreadyMarked => HeartbeatError::AlreadyMarked { slot, unit },
-            SlotError::NotMarked => HeartbeatError::NotMarked { slot, unit },
-            SlotError::Contended => HeartbeatError::Contended { slot },
-        }
-    }
-
-    #[cold]
-    pub(crate) fn replaced(&self) -> HeartbeatError {
-        let path = self.region.path().to_owned();
-        match self.region.path_state() {
-            Ok(PathState::Orphaned) => HeartbeatError::Orphaned { path },
-            _ => HeartbeatError::Superseded { path },
-        }
-    }
-
     /// The process's own registrations, locked.
     ///
     /// # Errors
@@ -413,13 +364,6 @@ impl HeartbeatTable {
         // A thread that panicked inside left a list that is still true: each change is one push or
         // one removal.
         Ok(self.local.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    #[cold]
-    fn forked(&self) -> HeartbeatError {
-        HeartbeatError::ForkedHandle {
-            path: self.region.path().to_owned(),
-        }
     }
 
     /// The cells of a registration of this process, with the local lock held.
