@@ -341,7 +341,7 @@ fn top_that_is_told_to_stop_and_at_once_to_go_on_goes_on() {
     let (path, _table) = table(&folder);
     let mut screen = Screen::start(24, 80, &["top", "--interval", "1h", &path]);
     screen.assert_drawn_anew();
-    for column in ["PID", "VERDICT", "LAG", "UNITS", "DEATHS", "LABEL", "SLOT"] {
+    for column in ["PID", "VERDICT", "LAG", "UNITS", "DEATHS", "LABEL", "SLOT"].repeat(3) {
         send(screen.child.id(), Signal::TSTP);
         send(screen.child.id(), Signal::CONT);
         screen.press(b"s");
