@@ -88,7 +88,8 @@ fn a_command_that_hangs_is_ended_with_its_whole_group() {
     rig.file("tree/hangs", b"");
     rig.file("tree/works", b"");
     // A duration that no other process here sleeps for.
-    let script = r#"case "$1" in *hangs) sleep 7654321 & sleep 7654321;; esac"#;
+    let duration = 10_000_000 + std::process::id();
+    let script = format!(r#"case "$1" in *hangs) sleep {duration} & sleep {duration};; esac"#);
     let exec = format!("sh -c '{script}' x {{}}");
     let fixed = [
         "--exec",
@@ -109,7 +110,7 @@ fn a_command_that_hangs_is_ended_with_its_whole_group() {
     );
     let sleeps = processes().into_iter().filter(|process| {
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        line == b"sleep\x007654321\x00"
+        line == format!("sleep\0{duration}\0").into_bytes()
     });
     assert_eq!(sleeps.count(), 0);
 }

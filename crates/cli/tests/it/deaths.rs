@@ -126,12 +126,14 @@ fn workers_that_cannot_start_end_the_pool_with_the_reason() {
     command.stdin(Stdio::piped());
     let mut pool = Running::start(command);
     let _input = pool.input();
-    await_that("a worker is idle", || {
-        let asleep = |pid: &u32| process(*pid).is_some_and(|process| process.state == 'S');
-        pool.workers().iter().any(asleep)
+    // One that has a slot has opened all that it needs. The pool itself has two.
+    await_that("a worker has a slot", || {
+        let table = HeartbeatTable::open_read_only(rig.at("table"));
+        table.is_ok_and(|table| table.iter_live().count() == 3)
     });
+    let worker = pool.workers()[0];
     std::fs::remove_file(rig.at("table.lanes")).unwrap();
-    send(pool.workers()[0], Signal::KILL);
+    send(worker, Signal::KILL);
     let said = pool.end();
     assert_eq!(said.code, Some(2));
     assert!(said.stderr.contains("table.lanes: "), "{}", said.stderr);

@@ -4,6 +4,9 @@ use rustix::process::Signal;
 
 use crate::rig::{Rig, Running, await_that, process, processes, send};
 
+/// A grace, in scans each 10 ms, within which a worker shows itself, also on a busy machine.
+const A_SECOND: &str = "100";
+
 fn start_long(rig: &Rig) -> Running {
     start(rig, "sleep 60 & wait")
 }
@@ -18,6 +21,8 @@ fn start(rig: &Rig, what: &str) -> Running {
         "out",
         "--workers",
         "2",
+        "--grace",
+        A_SECOND,
         "tree",
     ]));
     await_that("both commands run", || commands(rig).len() == 2);
