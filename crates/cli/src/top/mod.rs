@@ -85,7 +85,8 @@ fn show(arguments: &TopArguments) -> std::io::Result<bool> {
             model.look();
             terminal.draw(|frame| screen::draw(frame, &mut model))?;
             let due = Instant::now() + arguments.interval;
-            while Instant::now() < due {
+            // Once at least, however short the interval: what is never asked ends nothing.
+            loop {
                 if signals.asked() {
                     return Ok(true);
                 }
@@ -102,6 +103,9 @@ fn show(arguments: &TopArguments) -> std::io::Result<bool> {
                     } else if model.key(key) {
                         return Ok(false);
                     }
+                }
+                if Instant::now() >= due {
+                    break;
                 }
                 if is_changed {
                     terminal.draw(|frame| screen::draw(frame, &mut model))?;
