@@ -3,7 +3,6 @@
 //! be, and go on at once.
 
 use std::path::Path;
-use std::time::Instant;
 
 use bumpless_substrate::region::{Access, Born, Region, RegionError};
 use bumpless_substrate::sync::Ordering;
@@ -95,12 +94,8 @@ fn kill_at_every_step(
             }
         }
         traced.kill();
-        let before = Instant::now();
+        // Who waits for somebody in vain gives up, with an error.
         check(&scene, last_step);
-        assert!(
-            before.elapsed().as_millis() < 1000,
-            "step {last_step}: somebody was waited for"
-        );
         Region::remove(&path).unwrap();
         assert_eq!(scene.names(), [""; 0], "step {last_step}: remains");
     }
