@@ -5,9 +5,9 @@
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use bumpless_barrier::{BarrierError, EpochBarrier};
 use bumpless_heartbeat::HeartbeatTable;
 use bumpless_substrate::sync::Ordering;
@@ -19,7 +19,9 @@ use crate::victim::Window;
 /// The interval that a watchdog would look in, if there were one.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// How long the waiter waits for one epoch.
-const EPOCH_LIMIT: Duration = Duration::from_secs(5);
+const EPOCH_LIMIT: Duration = Duration::from_secs(20);
+/// How long somebody else is awaited, which starts a process.
+const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 /// How many epochs it goes through when the victim is dead.
 const EPOCHS_AFTER: u64 = 4;
 const NAME: &str = "phase";
@@ -114,13 +116,15 @@ fn await_sleeper(barrier: &EpochBarrier<'_>) -> Result<()> {
 
 /// Returns when the barrier's file is as wanted.
 fn await_bytes(barrier: &EpochBarrier<'_>, is_so: impl Fn(&[u8]) -> bool) -> Result<()> {
-    for _ in 0..20_000 {
-        if is_so(&std::fs::read(barrier.path())?) {
-            return Ok(());
-        }
+    let began = Instant::now();
+    while !is_so(&std::fs::read(barrier.path())?) {
+        ensure!(
+            began.elapsed() < ARRIVAL_LIMIT,
+            "nobody else comes within {ARRIVAL_LIMIT:?}"
+        );
         std::thread::sleep(Duration::from_micros(50));
     }
-    bail!("nobody else comes")
+    Ok(())
 }
 
 /// Joining.

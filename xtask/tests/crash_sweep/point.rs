@@ -22,7 +22,7 @@ use crate::tracer::{Beside, Victim};
 use crate::victim::{self, ROOMY, THEIRS};
 
 /// How long the survivors may take with one crash point.
-const SURVIVORS_LIMIT: Duration = Duration::from_secs(20);
+const SURVIVORS_LIMIT: Duration = Duration::from_secs(60);
 
 /// A survivor that was registered before the victim came.
 #[derive(Debug)]
