@@ -24,18 +24,22 @@
 //! its word names it, and only then. Every step is a release store: the kernel, which may walk the list
 //! on another core while the last instructions of a dying process still run, sees them in order.
 
-use core::mem::MaybeUninit;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::Errno;
 
 use crate::fork_guard::ForkGuard;
 use crate::region::{Region, RegionError};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::Ordering;
+
+mod list;
+mod signals;
+
+use list::List;
+use signals::SignalsBlocked;
 
 /// Set by the kernel in an armed word when its owner ended.
 pub const OWNER_DIED: u32 = 0x4000_0000;
@@ -84,27 +88,6 @@ pub enum KeeperError {
     /// The region cannot be used.
     #[error(transparent)]
     Region(#[from] RegionError),
-}
-
-/// The head of the kernel's list: `struct robust_list_head` of `linux/futex.h`.
-#[derive(Debug)]
-#[repr(C)]
-struct Head {
-    /// Address of the first node, or of this field when the list is empty.
-    next: AtomicU64,
-    /// What the kernel adds to a node's address to find its word.
-    distance: AtomicU64,
-    /// Address of the node that is being linked or unlinked, or 0.
-    pending: AtomicU64,
-}
-
-/// What the kernel reads; kept until the keeper thread has ended.
-#[derive(Debug)]
-struct List {
-    head: Box<Head>,
-    /// As long as the region; only the pages of nodes in use are ever touched.
-    shadow: MmapRaw,
-    region: Arc<Region>,
 }
 
 /// The keeper thread of one region in this process.
@@ -277,125 +260,12 @@ impl Drop for Keeper {
     }
 }
 
-impl List {
-    fn new(region: &Arc<Region>) -> Result<Self, KeeperError> {
-        let len = usize::try_from(region.region_len()).unwrap_or(usize::MAX);
-        let shadow = MmapOptions::new()
-            .len(len)
-            .map_anon()
-            .map_err(KeeperError::Start)?;
-        let shadow = MmapRaw::from(shadow);
-        // Only its address: shadow and region are parallel, so the first word stands for all.
-        let first: &AtomicU32 = region.at(0)?;
-        let distance = (first.as_ptr().addr() as u64).wrapping_sub(shadow.as_ptr().addr() as u64);
-        let head = Box::new(Head {
-            next: AtomicU64::new(0),
-            distance: AtomicU64::new(distance),
-            pending: AtomicU64::new(0),
-        });
-        // Relaxed: no thread has seen it yet.
-        head.next.store(head.address(), Ordering::Relaxed);
-        Ok(Self {
-            head,
-            shadow,
-            region: Arc::clone(region),
-        })
-    }
-
-    /// Without robust lists.
-    #[cfg(bumpless_portable)]
-    fn register_this_thread(&self) -> Result<u32, Errno> {
-        Err(Errno::NOSYS)
-    }
-
-    /// Makes this list the calling thread's; its thread id.
-    #[cfg(not(bumpless_portable))]
-    fn register_this_thread(&self) -> Result<u32, Errno> {
-        let head: *const Head = &raw const *self.head;
-        // SAFETY: the head is a `robust_list_head` on the heap that does not move; it and every node
-        // it will lead to live until the thread has ended, because the thread holds this list.
-        let answer = unsafe { libc::syscall(libc::SYS_set_robust_list, head, size_of::<Head>()) };
-        if answer != 0 {
-            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            return Err(Errno::from_raw_os_error(errno));
-        }
-        Ok(rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs())
-    }
-
-    /// The word at `offset`, its node, and the node's address.
-    fn place(&self, offset: u64) -> Result<(&AtomicU32, &AtomicU64, u64), KeeperError> {
-        let limit = self.region.region_len();
-        if !offset.is_multiple_of(8) || offset.checked_add(8).is_none_or(|end| end > limit) {
-            return Err(KeeperError::NoSuchWord { offset, limit });
-        }
-        let word = self.region.at(offset)?;
-        let node = self.node(offset);
-        Ok((word, node, node.as_ptr().addr() as u64))
-    }
-
-    /// The node at `offset`, which `place` has accepted.
-    fn node(&self, offset: u64) -> &AtomicU64 {
-        let place = self.shadow.as_mut_ptr().wrapping_add(offset as usize);
-        // SAFETY: `place` checked that 8 bytes at `offset`, a multiple of 8, lie within the region,
-        // whose length the shadow has (see `new`); a mapping starts at a page, so the place is
-        // aligned; the shadow is private, lives as long as `self`, and is only used through atomics.
-        unsafe { AtomicU64::from_ptr(place.cast()) }
-    }
-
-    /// The link that leads to the node at `address`; `armed` are the offsets of the other nodes.
-    fn before(&self, address: u64, armed: &BTreeSet<u64>) -> &AtomicU64 {
-        armed
-            .iter()
-            .map(|offset| self.node(*offset))
-            // Relaxed: written under the lock that the caller holds.
-            .find(|node| node.load(Ordering::Relaxed) == address)
-            .unwrap_or(&self.head.next)
-    }
-}
-
-impl Head {
-    fn address(&self) -> u64 {
-        let address: *const Self = self;
-        address.expose_provenance() as u64
-    }
-}
-
-/// Blocks all signals of the calling thread, and thereby of threads that it starts, until dropped.
-struct SignalsBlocked {
-    before: libc::sigset_t,
-}
-
-impl SignalsBlocked {
-    fn new() -> Self {
-        let mut all = MaybeUninit::uninit();
-        // SAFETY: fills the set it is given.
-        unsafe { libc::sigfillset(all.as_mut_ptr()) };
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: `all` was filled above; `before` is a place for a set, and written by the call, which
-        // fails only for an unknown first argument.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-        // SAFETY: written by the call above.
-        let before = unsafe { before.assume_init() };
-        Self { before }
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        let none = core::ptr::null_mut();
-        // SAFETY: `before` is the set that `new` got from the same call; nothing is written.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, none) };
-    }
-}
-
 // In the portable tier there is no keeper to test; that it is refused, a test in `tests/it` shows.
 #[cfg(all(test, not(bumpless_portable)))]
 mod tests {
     use super::*;
     use crate::region::{Access, Format};
+    use crate::sync::AtomicU32;
 
     const WORDS: Format = Format {
         kind: *b"KEEP",
@@ -417,17 +287,13 @@ mod tests {
         64 + 8 * word
     }
 
-    /// The words that the kernel would find, by walking the list as it does.
+    /// The words that the kernel would find.
     fn walk(keeper: &Keeper) -> Vec<u64> {
-        let head = &keeper.list.head;
-        let shadow = keeper.list.shadow.as_mut_ptr().addr() as u64;
-        let mut found = Vec::new();
-        let mut next = head.next.load(Ordering::Relaxed);
-        while next != head.address() {
-            found.push((next - shadow - 64) / 8);
-            next = keeper.list.node(next - shadow).load(Ordering::Relaxed);
-        }
-        found
+        let offsets = keeper.list.walk();
+        offsets
+            .into_iter()
+            .map(|offset| (offset - 64) / 8)
+            .collect()
     }
 
     #[test]
