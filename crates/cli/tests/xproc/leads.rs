@@ -134,8 +134,8 @@ pub fn command_of_a_lead_that_hangs_is_ended_before_the_next_one_starts(scene: &
     let _table = scene.table(64);
     let _watchdog = Child::start(
         "watching process",
-        // A second, for which a busy machine is not late.
-        &[scene.table_path().into(), "50".into(), "20".into()],
+        // Three seconds, for which a busy machine is not late.
+        &[scene.table_path().into(), "150".into(), "20".into()],
     );
     let table = HeartbeatTable::attach(scene.table_path()).expect("the table");
     let mut leads: Vec<Lead> = (0..2).map(|_| Lead::start(scene)).collect();

@@ -188,7 +188,7 @@ impl Network {
 
     fn await_interface(&self, end: usize) {
         let what = format!("the interface of end {end}");
-        crate::child::await_until(std::time::Duration::from_secs(10), &what, || {
+        crate::child::await_until(crate::pair::LIMIT, &what, || {
             let mut command = in_namespace(&self.ends[end]);
             let shown = command.args(["ip", "link", "show", "eth0"]).output();
             shown.is_ok_and(|output| output.status.success())

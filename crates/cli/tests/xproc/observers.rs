@@ -16,8 +16,9 @@ use crate::tally::mixed;
 
 const SLOTS: usize = 32;
 
-/// The longest that a call may compute; a call that hangs computes for ever.
-const CALL_LIMIT: Duration = Duration::from_millis(1);
+/// The longest that a call may compute, a hundred times what the slowest one does; a call that hangs computes
+/// for ever.
+const CALL_LIMIT: Duration = Duration::from_millis(10);
 
 /// How often all calls are made on the same damage, at most, to find what they compute.
 const TRIES: u32 = 10;
