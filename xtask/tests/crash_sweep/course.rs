@@ -27,8 +27,12 @@ use crate::tracer::{Instruction, Step, Victim};
 
 /// When an address will not do, the next one is looked for so much later.
 const STAGE_RETRY_STEPS: usize = 24;
-/// A stage that does not find one by then is given up.
-const STAGE_STEPS_MAX: usize = 20_000;
+/// A stage that does not find one by then is given up. Without optimization a small loop takes many more.
+const STAGE_STEPS_MAX: usize = if cfg!(debug_assertions) {
+    1_000_000
+} else {
+    20_000
+};
 
 /// Up to so many instructions, every one is a crash point.
 const SHORT: usize = 4_000;
