@@ -79,7 +79,7 @@ impl FailoverWatchdog<'_> {
     /// table.mark_in_flight(late, 7_u8)?; // and then not one beat
     ///
     /// let (watchdog, stop) = (FailoverWatchdog::with_grace(&table, 3), Stop::new());
-    /// watchdog.run(Duration::from_millis(1), &stop, |report| {
+    /// watchdog.run(Duration::from_millis(20), &stop, |report| {
     ///     for (slot, snapshot) in &report.dead_slots {
     ///         assert_eq!(snapshot.in_flight_bitmap.len(), 1);
     ///         watchdog.clear_dead_bitmap(*slot).unwrap();

@@ -21,7 +21,8 @@ impl Watch {
     fn start(path: &Path, arguments: &[&str]) -> Self {
         let mut watch = Command::new(env!("CARGO_BIN_EXE_bumpless"));
         watch.arg("watch").arg(path).args(arguments);
-        watch.args(["--period", "10ms", "--grace", "5"]);
+        // After a gap of two periods, as a busy machine makes, nobody's silence is taken for a hang.
+        watch.args(["--period", "50ms", "--grace", "5"]);
         watch.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = watch.spawn().expect("the program runs");
         let said = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -171,7 +172,7 @@ fn a_table_that_was_replaced_is_left_with_an_error_once_all_of_it_is_handed_back
     watch.event("primary");
     // Hung, and to be told silent only long after the table has nothing else to report.
     let profile = Profile {
-        grace_epochs: 60,
+        grace_epochs: 30,
         ..Profile::default()
     };
     let handle = table.register_as(std::process::id(), profile);

@@ -134,8 +134,9 @@ pub fn command_of_a_lead_that_hangs_is_ended_before_the_next_one_starts(scene: &
     let _table = scene.table(64);
     let _watchdog = Child::start(
         "watching process",
-        // Three seconds, for which a busy machine is not late.
-        &[scene.table_path().into(), "150".into(), "20".into()],
+        // Two seconds, for which a busy machine is not late. In few scans: after a gap of two periods it takes
+        // nobody's silence for a hang.
+        &[scene.table_path().into(), "10".into(), "200".into()],
     );
     let table = HeartbeatTable::attach(scene.table_path()).expect("the table");
     let mut leads: Vec<Lead> = (0..2).map(|_| Lead::start(scene)).collect();
