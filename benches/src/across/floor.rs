@@ -131,7 +131,7 @@ pub fn udp(table: &HeartbeatTable, time: Duration) -> Result<Durations> {
         let len = loop {
             match socket.recv(&mut heard) {
                 Ok(len) => break len,
-                Err(error) if is_timeout(&error) && sent.elapsed() < ANSWER_LIMIT => {
+                Err(error) if is_no_answer_yet(&error) && sent.elapsed() < ANSWER_LIMIT => {
                     peer.require_alive()?;
                 }
                 Err(error) => return Err(anyhow::Error::from(error).context("no answer")),
@@ -145,8 +145,11 @@ pub fn udp(table: &HeartbeatTable, time: Duration) -> Result<Durations> {
     Ok(Durations::new("UDP round trip, loopback", found_ns))
 }
 
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+fn is_no_answer_yet(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
 }
 
 /// Gives every datagram back, until an empty one comes.

@@ -99,8 +99,11 @@ fn converse(
     let mut rest = [0; 1024];
     loop {
         stream.set_read_timeout(Some(time_left(until)?))?;
-        if stream.read(&mut rest)? == 0 {
-            return Ok(());
+        match stream.read(&mut rest) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bumpless_standby::Command;
 
@@ -82,9 +82,18 @@ pub fn order(state_dir: &Path, word: &str) -> Result<(), StandbyError> {
 fn ask(socket: &UnixDatagram, path: &Path, word: &str) -> io::Result<String> {
     socket.set_read_timeout(Some(ANSWER_LIMIT))?;
     socket.send_to(word.as_bytes(), path)?;
+    let asked = Instant::now();
     let mut answer = [0; 512];
-    let len = socket.recv(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer[..len]).into_owned())
+    loop {
+        match socket.recv(&mut answer) {
+            Ok(len) => return Ok(String::from_utf8_lossy(&answer[..len]).into_owned()),
+            // Stopped, or frozen, and continued: the order was given.
+            Err(error)
+                if error.kind() == io::ErrorKind::Interrupted && asked.elapsed() < ANSWER_LIMIT => {
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn path_in(state_dir: &Path) -> PathBuf {

@@ -13,6 +13,7 @@ mod lead;
 mod look;
 mod manifest;
 mod operator;
+mod orders;
 mod removal;
 mod rig;
 mod run;
