@@ -29,6 +29,7 @@ mod misuse;
 mod namespaces;
 mod networks;
 mod observers;
+mod orders;
 mod owners;
 mod pace;
 mod pair;

@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::child::await_until;
+use crate::orders::answer_to;
 use crate::proxy::Proxy;
 use crate::scene::Scene;
 use crate::setup::Setup;
@@ -310,15 +310,8 @@ impl Pair {
 
     /// Gives a node an order, as the tool's commands do; its answer.
     pub fn order(&self, node: u8, word: &str) -> String {
-        let own = self.folder.join("answer");
-        let _ = std::fs::remove_file(&own);
-        let socket = UnixDatagram::bind(&own).expect("a socket");
-        socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
         let to = self.state_dir(node).join("orders");
-        socket.send_to(word.as_bytes(), to).expect("sent");
-        let mut answer = [0; 512];
-        let len = socket.recv(&mut answer).expect("an answer");
-        String::from_utf8_lossy(&answer[..len]).into_owned()
+        answer_to(word, &to, &self.folder.join("answer"))
     }
 
     /// Ends everything; what the tool reports of the run. Must hold for every run: no stale output was
@@ -326,20 +319,24 @@ impl Pair {
     /// not explain.
     #[track_caller]
     pub fn report(mut self) -> (Value, Self) {
+        let mut moment_ns = 0;
         await_until(LIMIT, "one primary, whose outputs are accepted", || {
+            moment_ns = monotonic_ns();
             // Whoever stands still, or waits for the plant, may be replaced in this moment.
-            let recent_ns = monotonic_ns().saturating_sub(2 * PERIOD_NS);
+            let recent_ns = moment_ns.saturating_sub(2 * PERIOD_NS);
             let mut driving = [0, 1].into_iter().filter(|node| {
                 let cycle = self.last_cycle(*node).filter(|cycle| cycle.drives());
                 let is_running = self.nodes[usize::from(*node)].is_some();
                 cycle.is_some_and(|cycle| is_running && cycle.begin_ns > recent_ns)
             });
             let mut offers = self.offers().into_iter();
-            let writer = offers.rfind(|offer| offer.is_accepted && offer.at_ns > recent_ns);
+            let during = recent_ns + 1..moment_ns;
+            let writer = offers.rfind(|offer| offer.is_accepted && during.contains(&offer.at_ns));
             let (one, other) = (driving.next(), driving.next());
             one.is_some() && other.is_none() && writer.map(|offer| offer.node) == one
         });
-        self.note("end", 0);
+        // As it stood then, whatever the machine does to us since.
+        self.note_at(moment_ns, "end", 0);
         self.nodes = [None, None];
         self.plant.signal(Signal::TERM);
         let ended = self.plant.0.wait().expect("a child of ours");

@@ -40,7 +40,7 @@ use stage::Stage;
 const START_LIMIT: Duration = Duration::from_secs(20);
 const START_CYCLES: u32 = 200;
 /// Until one node drives again; a pair that never comes to this is told as it is.
-const END_LIMIT: Duration = Duration::from_secs(2);
+const END_LIMIT: Duration = Duration::from_secs(10);
 /// Each quarter of a run has at least so many cycles.
 const QUARTER_CYCLES: u32 = 25;
 /// The least time before the end; unit: ms. The end is judged by its last tenth of a second.
@@ -206,8 +206,8 @@ impl DemoArguments {
         }
         stage.await_time(quarter)?;
         // A busy machine may be about to change it.
-        stage.await_one_primary(END_LIMIT)?;
-        stage.end()
+        let end_ns = stage.await_one_primary(END_LIMIT)?;
+        stage.end(end_ns)
     }
 }
 

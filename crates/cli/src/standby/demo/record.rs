@@ -174,6 +174,13 @@ pub fn last_cycle(path: &Path) -> Option<NodeCycle> {
     parse_cycle(std::str::from_utf8(line).ok()?)
 }
 
+/// The last output in the plant's log that it accepted before this moment.
+pub fn last_accepted(path: &Path, until_ns: u64) -> Option<Offer> {
+    let offers = lines(path, parse_offer).ok()?;
+    let mut offers = offers.into_iter();
+    offers.rfind(|offer| offer.refusal.is_none() && offer.at_ns < until_ns)
+}
+
 fn text(path: &Path) -> Result<String, StandbyError> {
     std::fs::read_to_string(path).map_err(|error: io::Error| StandbyError::File {
         doing: "read",

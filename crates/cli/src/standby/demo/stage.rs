@@ -16,7 +16,7 @@ use bumpless_substrate::guard::spawn_guarded;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::plan::{LinkKind, Plan};
-use super::record::{Settings, last_cycle, node_file};
+use super::record::{NodeCycle, Settings, last_accepted, last_cycle, node_file};
 use crate::private_folder::PrivateFolder;
 use crate::signals::Signals;
 use crate::standby::error::StandbyError;
@@ -130,15 +130,26 @@ impl Stage {
         })
     }
 
-    /// Returns when one living node drives; also when none or both do for so long.
-    pub fn await_one_primary(&mut self, limit: Duration) -> Result<(), StandbyError> {
+    /// Returns when one living node drives and the plant takes its outputs; also when that is not so for so
+    /// long. The moment: the run is judged as it stood then, whatever the machine does to us since.
+    pub fn await_one_primary(&mut self, limit: Duration) -> Result<u64, StandbyError> {
+        let mut moment_ns = 0;
         self.await_until(limit, |stage| {
-            let drives = |node: &u8| {
-                stage.nodes[usize::from(*node)].is_some()
-                    && last_cycle(&stage.file_of(*node, "log")).is_some_and(|last| last.drives())
+            moment_ns = monotonic_ns();
+            // Whoever stands still, or waits for the plant, may be replaced in this moment.
+            let recent_ns = moment_ns.saturating_sub(2 * stage.settings.period_ns);
+            let last = |node: u8| {
+                let runs = stage.nodes[usize::from(node)].is_some();
+                last_cycle(&stage.file_of(node, "log")).filter(|_| runs)
             };
-            [0, 1].iter().filter(|node| drives(node)).count() == 1
-        })
+            let drives = |last: &NodeCycle| last.drives() && last.begin_ns > recent_ns;
+            let [one, other] = [0, 1].map(|node| last(node).is_some_and(|last| drives(&last)));
+            let writer = last_accepted(&stage.folder.path().join("plant.log"), moment_ns);
+            let writer = writer.filter(|offer| offer.at_ns > recent_ns);
+            let wanted = [(true, false, 0), (false, true, 1)];
+            writer.is_some_and(|offer| wanted.contains(&(one, other, offer.node)))
+        })?;
+        Ok(moment_ns)
     }
 
     /// Lets everything run for so long.
@@ -202,9 +213,9 @@ impl Stage {
         })
     }
 
-    /// Asks everybody to end, the nodes first.
-    pub fn end(&mut self) -> Result<(), StandbyError> {
-        self.note(monotonic_ns(), "end", 0)?;
+    /// Asks everybody to end, the nodes first. The run ended at this moment.
+    pub fn end(&mut self, at_ns: u64) -> Result<(), StandbyError> {
+        self.note(at_ns, "end", 0)?;
         for nodes_turn in [true, false] {
             let nodes = self.nodes.iter_mut().flatten().filter(|_| nodes_turn);
             let plant = Some(&mut self.plant).filter(|_| !nodes_turn);
