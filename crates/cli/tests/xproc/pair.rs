@@ -122,6 +122,8 @@ impl Pair {
     /// Starts a node, or starts it again.
     pub fn start_node(&mut self, node: u8) {
         let index = usize::from(node);
+        // One that was told to end may not have ended yet: it still has the folder and the port.
+        self.nodes[index] = None;
         self.lives[index] += 1;
         let setup = &self.setup;
         let mut command = tool(&setup.wrappers[index + 1], "node");
