@@ -34,8 +34,8 @@ pub enum Mode {
     /// It ticked: everything.
     #[default]
     Tick,
-    /// It ticked, after a pause of the watchdog itself: the silence of others proves nothing, so every
-    /// owner counts as having beaten now. Deaths count.
+    /// It ticked, after a pause of the watchdog itself: the silence of others proves nothing, so who has beaten
+    /// since [`Scan::forgave_epoch`] counts as having beaten now. Deaths count.
     TickAfterPause,
     /// It did not tick: only owners that the kernel has marked.
     DeathsOnly,
@@ -54,6 +54,9 @@ pub struct Scan {
     pub on_silence: OnSilence,
     /// Whether it looks at everything, whatever is known already.
     pub is_round: bool,
+    /// The epoch of the last scan that forgave silence, 0 = none. A silence is forgiven once: a loop that is late
+    /// each time, on a busy machine, would find no hang at all.
+    pub forgave_epoch: u64,
 }
 
 /// What a watchdog remembers of a slot: the last beat that it accepted.
@@ -179,13 +182,16 @@ fn judge_live(
     if scan.mode == Mode::DeathsOnly && certificate != Certificate::Died {
         return (0, None);
     }
-    if scan.mode == Mode::TickAfterPause {
+    let beat = slot.peek_beat();
+    let has_beaten_since_the_last = beat
+        .epoch_of(generation)
+        .is_some_and(|beat| beat >= scan.forgave_epoch && is_plausible(beat, scan.epoch));
+    if scan.mode == Mode::TickAfterPause && has_beaten_since_the_last {
         *seen = Seen {
             claim,
             beat: Beat::new(generation, scan.epoch),
         };
     }
-    let beat = slot.peek_beat();
     let lag_epochs = seen.lag(claim, scan.epoch, beat.epoch_of(generation));
     let is_fenced = slot
         .peek_decision(generation)
@@ -297,6 +303,11 @@ fn is_settled(slot: &Slot, generation: u32) -> bool {
             .all(|work| work.generation() == generation && work.is_fenced() && work.units() == 0)
 }
 
+/// Whether it can be a beat: further ahead of the scan is damage.
+fn is_plausible(beat: u64, now: u64) -> bool {
+    beat <= now + PLAUSIBLY_AHEAD_EPOCHS
+}
+
 /// How many epochs the owner may miss; at least one.
 fn grace(slot: &Slot, scan: &Scan) -> u64 {
     match slot.grace_epochs() {
@@ -324,7 +335,7 @@ impl Seen {
         self.claim = claim;
         if let Some(beat) = beat
             && beat > self.beat.epoch()
-            && beat <= now + PLAUSIBLY_AHEAD_EPOCHS
+            && is_plausible(beat, now)
         {
             self.beat = self.beat.at(beat.min(now));
         }

@@ -3,7 +3,8 @@
 //! Contract: between ticks the thread sleeps in the kernel on the certificates of the registered
 //! owners, on the table's doorbell and on the stop word; a death wakes it, is judged without a tick (so
 //! no grace gets shorter), and is reported. It never ticks in bursts: a late tick is not made up for.
-//! After a pause of its own it takes nobody's silence for death.
+//! After a pause of its own it takes nobody's silence for death; each silence is forgiven once, so that a hang is
+//! found also where the machine wakes it late each time.
 //!
 //! ```text
 //!          ┌────────────────────────── sleep ◀──────────────────────────┐

@@ -235,6 +235,7 @@ mod tests {
                 grace_epochs: 3,
                 on_silence: OnSilence::Reclaim,
                 is_round: false,
+                forgave_epoch: 0,
             };
             let mut seen = self.seen;
             let (_, finding) = judge(&self.slot, &scan, &mut seen, &Certified(&self.verdict));

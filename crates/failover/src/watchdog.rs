@@ -99,6 +99,8 @@ pub(crate) struct Memory {
     pub(crate) scans: u64,
     /// When it ticked last.
     pub(crate) ticked_ns: Option<u64>,
+    /// The epoch of its last scan that forgave silence.
+    forgave_epoch: u64,
 }
 
 impl<'t> FailoverWatchdog<'t> {
@@ -126,6 +128,7 @@ impl<'t> FailoverWatchdog<'t> {
             path_state: None,
             scans: 0,
             ticked_ns: None,
+            forgave_epoch: 0,
         };
         Self {
             table,
@@ -207,7 +210,11 @@ impl<'t> FailoverWatchdog<'t> {
             grace_epochs: self.grace_epochs,
             on_silence: self.on_silence,
             is_round: round,
+            forgave_epoch: memory.forgave_epoch,
         };
+        if mode == Mode::TickAfterPause {
+            memory.forgave_epoch = scan.epoch;
+        }
         let Memory { roster, told, .. } = &mut *memory;
         told.begin();
         let mut pass = Pass {

@@ -371,6 +371,7 @@ pub fn pausing_judge(arguments: &[String]) {
             grace_epochs: 3,
             on_silence: OnSilence::Reclaim,
             is_round: false,
+            forgave_epoch: 0,
         };
         let (_, finding) = judge(cells.slot, &scan, &mut seen, &witness);
         if witness.asked.get() {

@@ -4,11 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod acknowledging;
-mod asking;
 mod damage;
 // Under the portable tier none of the calls is made.
 #[cfg(not(bumpless_portable))]
 mod denied;
+mod judging;
 mod peer;
 mod proven;
 mod scene;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bumpless_failover::{AcknowledgeError, FailoverWatchdog, Standing};
+use bumpless_failover::{AcknowledgeError, FailoverWatchdog, Standing, Stop};
 use bumpless_heartbeat::{HeartbeatTable, SlotRole};
 
 use crate::scene::{Scene, assert_refused, die, only, register, units};
@@ -139,5 +139,30 @@ fn a_watchdog_that_was_fenced_is_registered_anew_by_its_next_scan() {
     assert!(
         matches!(live[..], [(_, seen)] if !seen.is_fenced),
         "{live:?}"
+    );
+}
+
+#[test]
+fn a_loop_that_is_late_each_time_finds_a_hang_all_the_same() {
+    let scene = Scene::new();
+    let table = scene.table(2);
+    let hung = register(&table, &[9]);
+    let watchdog = FailoverWatchdog::with_grace(&table, 3);
+    let stop = Stop::new();
+    let (mut scans, mut found) = (0, Vec::new());
+    // No machine keeps that.
+    watchdog.run_each_scan(Duration::from_nanos(1), &stop, |report| {
+        scans += 1;
+        found.extend(report.dead_slots.iter().map(|(slot, _)| *slot));
+        if !found.is_empty() || scans == 10_000 {
+            stop.request();
+        }
+    });
+    let [found] = found[..] else {
+        panic!("{found:?} in {scans} scans");
+    };
+    assert_eq!(
+        (found.slot as usize, found.units),
+        (hung.slot(), units(&[9]))
     );
 }

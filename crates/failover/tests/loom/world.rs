@@ -51,6 +51,7 @@ pub fn scan(epoch: u64) -> Scan {
         grace_epochs: 1,
         on_silence: OnSilence::Reclaim,
         is_round: false,
+        forgave_epoch: 0,
     }
 }
 

@@ -1,4 +1,4 @@
-//! How often a judgement asks the world, where asking has its price.
+//! The judgement of one owner by itself: how often it asks the world, and what a pause excuses.
 
 use std::cell::Cell;
 
@@ -52,18 +52,19 @@ impl Silent {
     }
 
     fn judged(&mut self, epoch: u64, is_round: bool) -> Option<Finding> {
-        let scan = Scan {
-            mode: Mode::Tick,
-            epoch,
-            grace_epochs: 3,
-            on_silence: OnSilence::Reclaim,
+        let (lag_epochs, finding) = self.judged_by(&Scan {
             is_round,
-        };
-        let mut seen = self.seen;
-        let (lag_epochs, finding) = judge(self.slot(), &scan, &mut seen, &*self);
-        self.seen = seen;
+            ..scan(Mode::Tick, epoch)
+        });
         assert_eq!(lag_epochs, epoch - 1);
         finding
+    }
+
+    fn judged_by(&mut self, scan: &Scan) -> (u64, Option<Finding>) {
+        let mut seen = self.seen;
+        let judged = judge(self.slot(), scan, &mut seen, &*self);
+        self.seen = seen;
+        judged
     }
 
     /// What was found must be silence; its units, and what is known of the owner's life.
@@ -77,6 +78,17 @@ impl Silent {
     fn acknowledge(&self, units: UnitSet) {
         let taken = self.slot().acknowledge(self.handle.generation(), units);
         assert_eq!(taken.units, units);
+    }
+}
+
+fn scan(mode: Mode, epoch: u64) -> Scan {
+    Scan {
+        mode,
+        epoch,
+        grace_epochs: 3,
+        on_silence: OnSilence::Reclaim,
+        is_round: false,
+        forgave_epoch: 0,
     }
 }
 
@@ -152,4 +164,37 @@ fn late_in_a_scan_nobody_is_asked_after_or_fenced_and_who_was_fenced_is_told_of(
     owner.is_on_time = false;
     assert_eq!(owner.silent(LATE + 2), (units(&[40]), Evidence::UNKNOWN));
     assert_eq!(owner.asked.get(), 1);
+}
+
+#[test]
+fn one_silence_is_forgiven_one_pause() {
+    let scene = Scene::new();
+    let mut owner = Silent::new(&scene);
+    let after_pause = |epoch, forgave_epoch| Scan {
+        forgave_epoch,
+        ..scan(Mode::TickAfterPause, epoch)
+    };
+    let beat = |owner: &Silent, epoch| {
+        let live = owner.slot().peek_claim();
+        owner.slot().beat(live, epoch).expect("not fenced");
+    };
+    // However long it was.
+    assert_eq!(owner.judged_by(&after_pause(LATE, 0)), (0, None));
+    // It has not beaten since: the next pause excuses nothing, and the silence goes on.
+    assert_eq!(owner.judged_by(&after_pause(LATE + 1, LATE)), (1, None));
+    // With a beat in between it is another silence.
+    beat(&owner, LATE + 1);
+    assert_eq!(owner.judged_by(&scan(Mode::Tick, LATE + 4)), (3, None));
+    assert_eq!(owner.judged_by(&after_pause(LATE + 9, LATE + 1)), (0, None));
+    // A beat of long after now is none.
+    beat(&owner, 1 << 40);
+    for lag_epochs in 1..=3 {
+        let scan = after_pause(LATE + 9 + lag_epochs, LATE + 8 + lag_epochs);
+        assert_eq!(owner.judged_by(&scan), (lag_epochs, None));
+    }
+    let (lag_epochs, finding) = owner.judged_by(&after_pause(LATE + 13, LATE + 12));
+    assert_eq!(
+        (lag_epochs, finding.is_some_and(|found| found.is_fenced)),
+        (4, true)
+    );
 }
