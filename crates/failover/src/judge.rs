@@ -203,12 +203,13 @@ fn judge_live(
     }
     let grace_epochs = grace(slot, scan);
     let is_late = lag_epochs > grace_epochs;
+    // Of who was fenced, is handed back and lives on nothing is to be told: to ask after all of them each time
+    // would take the time in which others are fenced.
+    let is_asked = is_late && (scan.is_round || !is_settled(slot, generation));
     let is_suspect = match certificate {
         Certificate::Died => true,
-        // Of who was fenced, is handed back and lives on nothing is to be told until the kernel marks it: to ask
-        // each time would take the time in which others are fenced.
-        Certificate::Armed => is_late && (scan.is_round || !is_settled(slot, generation)),
-        Certificate::None | Certificate::Disarmed => is_late || witness.lock_is_free(),
+        Certificate::Armed => is_asked,
+        Certificate::None | Certificate::Disarmed => is_asked || witness.lock_is_free(),
     };
     // The second look at the claim is also what orders the certificate behind it: without that, a mark
     // of the former owner could be read beside the claim of the present one.

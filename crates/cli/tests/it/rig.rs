@@ -61,10 +61,24 @@ impl Rig {
 
     /// A pool with its table in this folder, which is also where it runs.
     pub fn pool<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let arguments: Vec<_> = arguments
+            .into_iter()
+            .map(|argument| argument.as_ref().to_owned())
+            .collect();
+        // Where nobody is stopped, nobody is to be taken for silent because the machine lets it wait.
+        let may_be_silent = arguments
+            .iter()
+            .any(|argument| argument == "--grace" || argument == "--chaos");
+        let patient: &[&str] = if may_be_silent {
+            &[]
+        } else {
+            &["--grace", "6000"]
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
         command
             .current_dir(self.folder.path())
             .args(["pool", "--table", "table"])
+            .args(patient)
             .args(arguments);
         command
             .stdin(Stdio::null())
