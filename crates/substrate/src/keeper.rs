@@ -24,7 +24,6 @@
 //! its word names it, and only then. Every step is a release store: the kernel, which may walk the list
 //! on another core while the last instructions of a dying process still run, sees them in order.
 
-use std::collections::BTreeSet;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -117,8 +116,9 @@ pub enum KeeperError {
 #[derive(Debug)]
 pub struct Keeper {
     list: Arc<List>,
-    /// Offsets of the armed words. Held over each change of the list.
-    armed: Mutex<BTreeSet<u64>>,
+    /// Offsets of the armed words, the last one last: each one's node leads to that of the one before it. Held
+    /// over each change of the list.
+    armed: Mutex<Vec<u64>>,
     id: u32,
     guard: ForkGuard,
     /// Dropped to end the thread.
@@ -165,7 +165,7 @@ impl Keeper {
         };
         Ok(Self {
             list,
-            armed: Mutex::new(BTreeSet::new()),
+            armed: Mutex::default(),
             id,
             guard: ForkGuard::new(),
             stop: Some(stop),
@@ -201,7 +201,8 @@ impl Keeper {
         // Release, each: in this order for the kernel that walks the list (see the module's text).
         head.pending.store(address, Ordering::Release);
         word.store(self.id | WAITERS, Ordering::Release);
-        if armed.insert(offset) {
+        if !armed.contains(&offset) {
+            armed.push(offset);
             // Relaxed: written under the lock that we hold.
             node.store(head.next.load(Ordering::Relaxed), Ordering::Release);
             head.next.store(address, Ordering::Release);
@@ -217,23 +218,25 @@ impl Keeper {
     pub fn disarm(&self, offset: u64) -> Result<(), KeeperError> {
         let mut armed = self.changing()?;
         let (word, node, address) = self.list.place(offset)?;
-        if !armed.remove(&offset) {
+        let Some(index) = armed.iter().rposition(|armed| *armed == offset) else {
             return Ok(());
-        }
+        };
+        armed.remove(index);
         let head = &self.list.head;
         // Release, each: as in `arm`.
         head.pending.store(address, Ordering::Release);
         // Relaxed: written under the lock that we hold.
         let next = node.load(Ordering::Relaxed);
+        // The one that was armed after it is there now.
         self.list
-            .before(address, &armed)
+            .link(armed.get(index))
             .store(next, Ordering::Release);
         word.store(0, Ordering::Release);
         head.pending.store(0, Ordering::Release);
         Ok(())
     }
 
-    fn changing(&self) -> Result<MutexGuard<'_, BTreeSet<u64>>, KeeperError> {
+    fn changing(&self) -> Result<MutexGuard<'_, Vec<u64>>, KeeperError> {
         if self.guard.is_forked() {
             return Err(KeeperError::Forked);
         }

@@ -3,7 +3,6 @@
 //! Contract: head and nodes do not move and are not freed before the thread has ended; a node leads to a node or
 //! to the head, never elsewhere. Linking and unlinking, and their order, are the [keeper's](super).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -83,6 +82,7 @@ impl List {
     }
 
     /// The word at `offset`, its node, and the node's address.
+    #[inline]
     pub(super) fn place(&self, offset: u64) -> Result<(&AtomicU32, &AtomicU64, u64), KeeperError> {
         let limit = self.region.region_len();
         if !offset.is_multiple_of(8) || offset.checked_add(8).is_none_or(|end| end > limit) {
@@ -94,6 +94,7 @@ impl List {
     }
 
     /// The node at `offset`, which `place` has accepted.
+    #[inline]
     fn node(&self, offset: u64) -> &AtomicU64 {
         let place = self.shadow.as_mut_ptr().wrapping_add(offset as usize);
         // SAFETY: `place` checked that 8 bytes at `offset`, a multiple of 8, lie within the region,
@@ -116,14 +117,10 @@ impl List {
         found
     }
 
-    /// The link that leads to the node at `address`; `armed` are the offsets of the other nodes.
-    pub(super) fn before(&self, address: u64, armed: &BTreeSet<u64>) -> &AtomicU64 {
-        armed
-            .iter()
-            .map(|offset| self.node(*offset))
-            // Relaxed: written under the lock that the caller holds.
-            .find(|node| node.load(Ordering::Relaxed) == address)
-            .unwrap_or(&self.head.next)
+    /// The link in the node at an offset that `place` has accepted; without one, in the head.
+    #[inline]
+    pub(super) fn link(&self, offset: Option<&u64>) -> &AtomicU64 {
+        offset.map_or(&self.head.next, |offset| self.node(*offset))
     }
 }
 
