@@ -7,6 +7,9 @@
 //! ```
 //! Contract: never waits longer than told, whatever is sent, and however it is cut: no call reads more than the
 //! terminal has, see `terminal::enter`. What is no key of ours is nothing.
+//!
+//! Why not the terminal library's reader (crossterm 0.29): it reads until it has a whole key, so that half of one
+//! keeps it in a read that no signal ends.
 
 use std::io::{Error, Result, stdin};
 use std::os::fd::AsFd;

@@ -224,13 +224,34 @@ pub fn full_pipe() -> (PipeReader, PipeWriter) {
 }
 
 /// Waits until it is so.
+#[track_caller]
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    await_of(&mut (), what, |()| is_so(), |()| String::new());
+}
+
+/// The same of somebody of whom there is something to be told if it does not become so.
+#[track_caller]
+pub fn await_of<T>(
+    subject: &mut T,
+    what: &str,
+    mut is_so: impl FnMut(&mut T) -> bool,
+    told: impl FnOnce(&mut T) -> String,
+) {
     let start = Instant::now();
-    while !is_so() {
-        assert!(
-            start.elapsed() < DEADLINE,
-            "not within {DEADLINE:?}: {what}"
-        );
+    while !is_so(subject) {
+        if start.elapsed() > DEADLINE {
+            panic!("not within {DEADLINE:?}: {what}{}", told(subject));
+        }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// What the kernel tells of a process: its state, threads and signals.
+pub fn status_of(pid: u32) -> Vec<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is_told = |line: &&str| {
+        let name = line.split(':').next().unwrap_or_default();
+        ["State", "Threads"].contains(&name) || name.contains("Pnd") || name.starts_with("Sig")
+    };
+    status.lines().filter(is_told).map(str::to_owned).collect()
 }

@@ -2,16 +2,12 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal as Blocked};
 use rustix::process::Signal;
 
 use super::{Run, Scene};
-use crate::rig::{process, send};
-
-/// How long anything here may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::rig::{await_of, process, send, status_of};
 
 /// Says its pid and that of the job, and leaves a mark for each USR1 that it hears. From then on it starts
 /// nothing: a shell whose child is stopped before it executes anything cannot stop itself.
@@ -68,25 +64,12 @@ impl Pair {
     /// Waits until it is so; fails with what is known of the three.
     #[track_caller]
     fn await_so(&self, what: &str, is_so: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !is_so() {
-            let run = self.run.process.id();
-            let about = [run, self.job, self.command].map(|pid| {
-                let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-                let status = status.unwrap_or_default();
-                let told = |line: &&str| {
-                    let name = line.split(':').next().unwrap_or_default();
-                    name == "State" || name.starts_with("Sig") || name == "ShdPnd"
-                };
-                let lines: Vec<_> = status.lines().filter(told).map(str::to_owned).collect();
-                (pid, lines)
-            });
-            assert!(
-                start.elapsed() < DEADLINE,
-                "not within {DEADLINE:?}: {what}; run, job and command: {about:?}"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let told = |_: &mut ()| {
+            let three = [self.run.process.id(), self.job, self.command];
+            let about = three.map(|pid| (pid, status_of(pid)));
+            format!("; run, job and command: {about:?}")
+        };
+        await_of(&mut (), what, |()| is_so(), told);
     }
 
     #[track_caller]

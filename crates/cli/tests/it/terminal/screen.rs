@@ -6,16 +6,12 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::rig::process;
-
-/// How long anything here may take.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::rig::{await_of, process, status_of};
 
 /// The tool in a terminal of its own.
 pub struct Screen {
@@ -72,24 +68,12 @@ impl Screen {
     /// Waits until it is so; fails with all that is known of the program and its terminal.
     #[track_caller]
     pub fn await_so(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let start = Instant::now();
-        while !is_so(self) {
-            if start.elapsed() > DEADLINE {
-                panic!("not within {DEADLINE:?}: {what}: {}", self.told());
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        await_of(self, what, |it| is_so(it), Self::told);
     }
 
     fn told(&mut self) -> String {
         let ended = self.child.try_wait();
-        let about = format!("/proc/{}/status", self.child.id());
-        let about = std::fs::read_to_string(about).unwrap_or_default();
-        let is_told = |line: &&str| {
-            let name = line.split(':').next().unwrap_or_default();
-            ["State", "Threads"].contains(&name) || name.contains("Pnd") || name.starts_with("Sig")
-        };
-        let state: Vec<&str> = about.lines().filter(is_told).collect();
+        let state = status_of(self.child.id());
         let modes = tcgetattr(self.slave.as_fd()).map(|modes| modes.local_modes);
         let screen = self.with(|screen| {
             let (is_other, is_hidden) = (screen.alternate_screen(), screen.hide_cursor());
@@ -97,7 +81,7 @@ impl Screen {
             format!("alternate screen {is_other}, cursor hidden {is_hidden}:\n{text}")
         });
         let round = self.round;
-        format!("round {round}; ended {ended:?}; {state:?}; modes {modes:?}; {screen}")
+        format!(": round {round}; ended {ended:?}; {state:?}; modes {modes:?}; {screen}")
     }
 
     #[track_caller]
